@@ -1,0 +1,61 @@
+"""Every error this library raises on purpose.
+
+    DiscreetError
+    ├── InvalidArgument (also ValueError)   an argument is outside its bound; nothing was drawn or charged
+    ├── BudgetExceeded                      the charge does not fit in what remains; nothing was charged
+    ├── NotAccountable                      this accountant cannot bound that event; another one may
+    └── EntropyFailure                      the operating system gave no usable randomness
+
+No message contains a value read from private data.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "DiscreetError",
+    "EntropyFailure",
+    "InvalidArgument",
+    "NotAccountable",
+]
+
+
+class DiscreetError(Exception):
+    """The root of the tree."""
+
+
+class InvalidArgument(DiscreetError, ValueError):
+    """An argument outside its bound, with the remedy."""
+
+    def __init__(self, argument: str, value: object, bound: str, remedy: str) -> None:
+        self.argument = argument
+        self.value = value
+        self.bound = bound
+        self.remedy = remedy
+        super().__init__(f"{argument}={_brief(value)} must be {bound}; {remedy}")
+
+
+class BudgetExceeded(DiscreetError):
+    """A charge that does not fit."""
+
+    def __init__(self, asked: object, remaining: object, remedy: str) -> None:
+        self.asked = asked
+        self.remaining = remaining
+        super().__init__(f"the charge {asked} exceeds the remaining budget {remaining}; {remedy}")
+
+
+class NotAccountable(DiscreetError):
+    """An accountant met an event it cannot bound."""
+
+    def __init__(self, accountant: str, event: object, remedy: str) -> None:
+        self.event = event
+        super().__init__(f"the {accountant} accountant cannot bound {_brief(event)}; {remedy}")
+
+
+class EntropyFailure(DiscreetError):
+    """Randomness was asked for and none that is safe could be had."""
+
+
+def _brief(value: object, limit: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,96 @@
+"""Exact numbers: what a user writes becomes the Fraction it denotes.
+
+>>> exact("epsilon", 0.1)
+Fraction(3602879701896397, 36028797018963968)
+>>> exact("epsilon", "0.1")
+Fraction(1, 10)
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.core.errors import InvalidArgument
+
+__all__ = ["Exactable", "at_least", "count", "exact", "natural", "positive", "probability"]
+
+Exactable = int | float | str | Fraction | Decimal
+"""Anything that names one exact rational number."""
+
+
+def exact(argument: str, value: object) -> Fraction:
+    """The rational number that `value` denotes; refuses NaN, infinities, booleans and anything else."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool | np.bool_):
+        raise _not_a_number(argument, value)
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, float | np.floating):
+        if not math.isfinite(value):
+            raise InvalidArgument(argument, value, "a finite number", "give a finite int, float, Fraction or decimal string")
+        return Fraction(*value.as_integer_ratio())
+    if isinstance(value, Decimal) and value.is_finite():
+        return Fraction(value)
+    if isinstance(value, str):
+        try:
+            return Fraction(value)
+        except (ValueError, ZeroDivisionError):
+            raise _not_a_number(argument, value) from None
+    raise _not_a_number(argument, value)
+
+
+def positive(argument: str, value: object) -> Fraction:
+    """An exact number above zero."""
+    number = exact(argument, value)
+    if number <= 0:
+        raise InvalidArgument(argument, value, "above 0", f"give a positive {argument}")
+    return number
+
+
+def at_least(argument: str, value: object, bound: Fraction | int) -> Fraction:
+    """An exact number no smaller than `bound`."""
+    number = exact(argument, value)
+    if number < bound:
+        raise InvalidArgument(argument, value, f"at least {bound}", f"give {argument} ≥ {bound}")
+    return number
+
+
+def probability(argument: str, value: object, *, zero: bool = False, one: bool = False) -> Fraction:
+    """An exact number between 0 and 1; the ends only where asked for."""
+    number = exact(argument, value)
+    low = number >= 0 if zero else number > 0
+    high = number <= 1 if one else number < 1
+    if not (low and high):
+        bound = f"in {'[' if zero else '('}0, 1{']' if one else ')'}"
+        raise InvalidArgument(argument, value, bound, f"give {argument} as a probability")
+    return number
+
+
+def natural(argument: str, value: object) -> int:
+    """A positive whole number."""
+    number = count(argument, value)
+    if number < 1:
+        raise InvalidArgument(argument, value, "at least 1", f"give {argument} as a positive whole number")
+    return number
+
+
+def count(argument: str, value: object, *, limit: int | None = None) -> int:
+    """A whole number from 0 (to `limit`)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise InvalidArgument(argument, value, "a whole number", f"give {argument} as an int")
+    number = int(value)
+    if number < 0:
+        raise InvalidArgument(argument, value, "at least 0", f"give {argument} as a non-negative int")
+    if limit is not None and number > limit:
+        raise InvalidArgument(argument, value, f"at most {limit}", f"split the work so that {argument} ≤ {limit}")
+    return number
+
+
+def _not_a_number(argument: str, value: object) -> InvalidArgument:
+    return InvalidArgument(argument, value, "a number", "give a finite int, float, Fraction or decimal string")

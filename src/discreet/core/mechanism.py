@@ -1,0 +1,57 @@
+"""What every mechanism offers, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from discreet.core.events import Event
+from discreet.core.exact import probability
+from discreet.core.losses import Loss
+
+__all__ = ["Mechanism", "Release"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """Values that may leave, with the loss they cost and how wrong they may be.
+
+    `private` is False when the randomness came from a test seed: such values carry no guarantee at all.
+    """
+
+    values: Any
+    loss: Loss
+    events: tuple[Event, ...]
+    error: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
+    private: bool = True
+
+    def intervals(self, level: float = 0.95) -> np.ndarray[Any, np.dtype[Any]]:
+        """For each value, ends that hold the noiseless value with probability at least `level`; the last axis is (low, high)."""
+        confidence = probability("level", level)
+        if self.error is None:
+            raise TypeError("this release is a choice or a set of answers, not numbers; it has no intervals")
+        bound = self.error(float(1 - confidence))
+        values = np.asarray(self.values)
+        return np.stack([values - bound, values + bound], axis=-1)
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A frozen description of one randomised computation, checked when it is built.
+
+    `loss` is computed from `events`, and `events` from the same parameters that set the noise.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What `release` will run."""
+
+    @property
+    def loss(self) -> Loss:
+        """An upper bound on what one release costs."""
+
+    def release(self, data: Any) -> Release:
+        """Run once on `data`; costs `loss`."""

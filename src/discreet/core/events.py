@@ -51,7 +51,8 @@ class Nothing(Event):
 
 @dataclass(frozen=True)
 class Laplace(Event):
-    """Independent discrete Laplace noise, P(k) ∝ exp(−|k|/scale), on integers that move by at most `sensitivity` in ℓ1."""
+    """Independent discrete Laplace noise, P(k) ∝ exp(−|k|/scale), on integers that move by at most `sensitivity`
+    in ℓ1."""
 
     scale: Fraction
     sensitivity: int
@@ -192,7 +193,7 @@ def from_json(record: dict[str, Any]) -> Event:
     expected = {f.name for f in fields(kind)}
     given = record.keys() - {"kind"}
     if given != expected:
-        raise InvalidArgument(f"fields of {name}", sorted(given), f"{sorted(expected)}", "use a record written by to_json")
+        raise InvalidArgument(f"fields of {name}", sorted(given), str(sorted(expected)), "use a record from to_json")
     return kind(**{key: _revived(record[key]) for key in expected})
 
 

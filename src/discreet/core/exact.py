@@ -33,7 +33,7 @@ def exact(argument: str, value: object) -> Fraction:
         return Fraction(int(value))
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
-            raise InvalidArgument(argument, value, "a finite number", "give a finite int, float, Fraction or decimal string")
+            raise InvalidArgument(argument, value, "finite", "give a finite int, float, Fraction or decimal string")
         return Fraction(*value.as_integer_ratio())
     if isinstance(value, Decimal) and value.is_finite():
         return Fraction(value)

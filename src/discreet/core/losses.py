@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.core.exact import Exactable, at_least, exact, probability
 from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Exactable, at_least, exact, probability
 from discreet.core.rounding import float_up
 
-__all__ = ["ApproxDP", "Loss", "PureDP", "RenyiDP", "ZCDP"]
+__all__ = ["ZCDP", "ApproxDP", "Loss", "PureDP", "RenyiDP"]
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -29,7 +29,7 @@ class Release:
     private: bool = True
 
     def intervals(self, level: float = 0.95) -> np.ndarray[Any, np.dtype[Any]]:
-        """For each value, ends that hold the noiseless value with probability at least `level`; the last axis is (low, high)."""
+        """For each value, (low, high) on a new last axis: they hold the noiseless value with probability ≥ `level`."""
         confidence = probability("level", level)
         if self.error is None:
             raise TypeError("this release is a choice or a set of answers, not numbers; it has no intervals")

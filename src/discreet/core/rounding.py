@@ -51,17 +51,19 @@ def ball(value: Fraction | int) -> arb:
 
 def upper(enclosure: arb) -> Fraction:
     """A rational no smaller than anything in the ball."""
-    return shorten_up(_dyadic(enclosure.upper()), KEPT)
+    with ctx.workprec(PRECISION):
+        return shorten_up(_dyadic(enclosure.upper()), KEPT)
 
 
 def lower(enclosure: arb) -> Fraction:
     """A rational no larger than anything in the ball."""
-    return shorten_down(_dyadic(enclosure.lower()), KEPT)
+    with ctx.workprec(PRECISION):
+        return shorten_down(_dyadic(enclosure.lower()), KEPT)
 
 
 def _enclose(function: Callable[[arb], arb], value: Fraction | int) -> arb:
     # exp(x) loses about log2|x| bits to the size of x, so large arguments get more.
-    with ctx.workprec(PRECISION + max(0, int(abs(value)).bit_length())):
+    with ctx.workprec(PRECISION + max(0, int(Fraction(abs(value))).bit_length())):
         return function(ball(value))
 
 

@@ -63,7 +63,7 @@ def lower(enclosure: arb) -> Fraction:
 
 def _enclose(function: Callable[[arb], arb], value: Fraction | int) -> arb:
     # exp(x) loses about log2|x| bits to the size of x, so large arguments get more.
-    with ctx.workprec(PRECISION + max(0, int(Fraction(abs(value))).bit_length())):
+    with ctx.workprec(PRECISION + max(0, math.floor(abs(Fraction(value))).bit_length())):
         return function(ball(value))
 
 

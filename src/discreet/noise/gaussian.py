@@ -1,0 +1,194 @@
+"""Exact discrete Gaussian noise: P(X = k) ∝ exp(−k²/2σ²) for every integer k.
+
+No floating-point value decides an outcome unless it is farther from the decision boundary than its error bound. Draws
+beyond the int64 range (σ above 2⁵⁷ only, and then below 10⁻¹⁴) are returned as its ends.
+
+>>> discrete_gaussian(sigma=10, size=5, entropy=Entropy.for_tests(0)).tolist()
+[-21, 4, -2, -7, -14]
+
+Method: rejection from a staircase. The integers within about 6σ are cut into blocks of 2ᵏ neighbours, 64 to 128 blocks
+to a σ; each block gets the height of its largest point, everything beyond is one geometric tail. A word's top 16 bits
+pick a cell of a table that names the block owning that share of the staircase; its low k bits the place in the block;
+the bits below the top ones the first part of the acceptance coin. Three cases leave the fast path, a few per cent
+together: a cell shared by several blocks, a coin too high to accept at once, the tail. For σ < 128 the blocks are
+single integers and no coin is needed.
+
+Margin: a height is off by a relative error below (m²/2σ² + ULPS)·2⁻⁵¹ < 2⁻⁴⁵ and a sum of fewer than 2¹¹ heights by
+2⁻⁴¹ more, which moves a block's end by less than 2⁻²⁴ of a cell: `_SLACK` = 2⁻²⁰ covers it. Acceptance probabilities
+are off by less than 2⁻⁴⁴, covered by `_COIN_SLACK`. What falls within a margin is settled by ball arithmetic.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+
+from discreet.core.exact import Exactable
+from discreet.core.rounding import ball
+from discreet.noise import reference
+from discreet.noise.entropy import Entropy, Words, system
+from discreet.noise.laplace import scale_argument
+from discreet.noise.settling import Uniform
+from discreet.noise.shape import Integers, Size, empty, parts
+
+__all__ = ["discrete_gaussian"]
+
+Doubles = np.ndarray[Any, np.dtype[np.float64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+_CELL_BITS = 16
+_CELLS = 1 << _CELL_BITS
+_COIN_BITS = 9
+_SLACK = 2.0**-20
+_COIN_SLACK = 2.0**-40
+_FAST = 3
+_REACH = 6
+_SHARED = np.iinfo(np.int64).min
+_LARGEST = (1 << 63) - 1
+_FEW = 24
+"""Below this many draws of a new σ the slow sampler is done before a table would be built."""
+
+
+def discrete_gaussian(sigma: Exactable, size: Size = None, *, entropy: Entropy | None = None) -> Integers:
+    """Integers with P(k) ∝ exp(−k²/2σ²); `size` as in numpy, None for one."""
+    deviation = scale_argument("sigma", sigma)
+    source = system() if entropy is None else entropy
+    out = empty(size)
+    if out.size <= _FEW:
+        for index in range(out.size):
+            draw = reference.discrete_gaussian(deviation, source)
+            out.reshape(-1)[index] = max(-_LARGEST, min(_LARGEST, draw))
+        return out
+    table = _table(deviation)
+    for part in parts(out):
+        table.fill(part, source)
+    return out
+
+
+@lru_cache(maxsize=64)
+def _table(sigma: Fraction) -> _Table:
+    return _Table(sigma)
+
+
+class _Table:
+    """The staircase of one σ, ready to draw from."""
+
+    def __init__(self, sigma: Fraction) -> None:
+        self._rate = 1 / (2 * sigma * sigma)
+        self._bits = max(0, int(sigma).bit_length() - 7)
+        width = 1 << self._bits
+        self._reach = int(_REACH * sigma / width) + 1
+        self._tail = self._reach * width
+        self._deviation = float(sigma)
+        blocks = np.arange(-self._reach, self._reach, dtype=np.float64)
+        # The least |x| in block b is b·width above zero and (−b − 1)·width + 1 below.
+        self._nearest: Doubles = np.where(blocks >= 0, blocks * width, (-blocks - 1) * width + 1)
+        heights = np.exp(-0.5 * (self._nearest / self._deviation) ** 2)
+        ends = np.concatenate([[0.0], np.cumsum(heights)])
+        with ctx.workprec(128):
+            tail = float(self._tail_mass().mid()) / width
+        self._ends: Doubles = ends * (_CELLS / (float(ends[-1]) + tail))
+        spans = self._nearest + (width - 1)
+        worst = np.exp(-0.5 * (width - 1) * (self._nearest + spans) / self._deviation**2)
+        fast = self._nearest <= _FAST * self._deviation
+        self._sure = np.uint64(int((float(worst[fast].min()) - 1e-9) * (1 << _COIN_BITS)) << (64 - _COIN_BITS))
+        self._starts = self._cells(blocks.astype(np.int64), fast)
+
+    def _cells(self, blocks: Integers, fast: Flags) -> Integers:
+        """For each cell the first integer of the one fast block that owns it, or `_SHARED`."""
+        starts = np.full(_CELLS, _SHARED, dtype=np.int64)
+        low = np.ceil(self._ends[:-1] + _SLACK).astype(np.int64)
+        high = np.floor(self._ends[1:] - _SLACK).astype(np.int64)
+        lengths = np.where(fast, np.maximum(high - low, 0), 0)
+        inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        starts[np.repeat(low, lengths) + inside] = np.repeat(blocks[...] << self._bits, lengths)
+        return starts
+
+    def fill(self, out: Integers, source: Entropy) -> None:
+        """Overwrite `out` with draws."""
+        words = source.words(out.size)
+        starts = self._starts[(words >> np.uint64(64 - _CELL_BITS)).view(np.int64)]
+        places = words if self._bits <= 64 - _CELL_BITS - _COIN_BITS else source.words(out.size)
+        lows = (places & np.uint64((1 << self._bits) - 1)).view(np.int64)
+        np.add(starts, lows, out=out)
+        slow = starts == _SHARED
+        if self._bits:
+            slow |= (words << np.uint64(_CELL_BITS)) >= self._sure
+        todo = np.flatnonzero(slow)
+        if todo.size:
+            kept = self._place(out, todo, words[todo], starts[todo], lows[todo], source)
+            again: Integers = np.empty(todo.size - np.count_nonzero(kept), dtype=np.int64)
+            if again.size:
+                self.fill(again, source)
+                out[todo[~kept]] = again
+        words.fill(0)
+
+    def _place(
+        self, out: Integers, todo: Integers, words: Words, starts: Integers, lows: Integers, source: Entropy
+    ) -> Flags:
+        """Draws the table could not place: find the block, toss the rest of the coin; False where rejected."""
+        blocks = (starts >> self._bits) + self._reach
+        shared = np.flatnonzero(starts == _SHARED)
+        blocks[shared] = self._find(words[shared] >> np.uint64(64 - _CELL_BITS), source)
+        tail = np.flatnonzero(blocks == 2 * self._reach)
+        blocks[tail] = 0
+        values = ((blocks - self._reach) << self._bits) + lows
+        kept = self._toss(values, blocks, words, source) if self._bits else np.ones(todo.size, dtype=np.bool_)
+        for index in tail.tolist():
+            values[index], kept[index] = self._draw_tail(source)
+        out[todo] = values
+        return kept
+
+    def _find(self, cells: Words, source: Entropy) -> Integers:
+        """The block (or past the last one, the tail) that owns a place in a shared cell."""
+        more = source.words(cells.size)
+        places = cells.astype(np.float64) + more.astype(np.float64) * 2.0**-64
+        first = np.searchsorted(self._ends, places - _SLACK, side="right") - 1
+        last = np.searchsorted(self._ends, places + _SLACK, side="right") - 1
+        for index in np.flatnonzero(first != last).tolist():
+            place = Uniform(int(cells[index]) << 64 | int(more[index]), _CELL_BITS + 64, source)
+            first[index] = place.find(max(int(first[index]), 0), int(last[index]), self._share)
+        return first
+
+    def _toss(self, values: Integers, blocks: Integers, words: Words, source: Entropy) -> Flags:
+        """Accept each value with probability exp(−(x² − nearest²)/2σ²); the coin's first bits are in the word."""
+        coins = (words << np.uint64(_CELL_BITS)) >> np.uint64(64 - _COIN_BITS)
+        more = source.words(words.size)
+        uniforms = (coins.astype(np.float64) + more.astype(np.float64) * 2.0**-64) * 2.0**-_COIN_BITS
+        above = np.abs(values).astype(np.float64) - self._nearest[blocks]
+        below = np.abs(values).astype(np.float64) + self._nearest[blocks]
+        odds = np.exp(-0.5 * (above / self._deviation) * (below / self._deviation))
+        kept = uniforms < odds
+        for index in np.flatnonzero(np.abs(uniforms - odds) < _COIN_SLACK).tolist():
+            place = Uniform(int(coins[index]) << 64 | int(more[index]), _COIN_BITS + 64, source)
+            excess = int(values[index]) ** 2 - self._least(int(blocks[index])) ** 2
+            kept[index] = place.is_below_exp(excess * self._rate)
+        return kept
+
+    def _draw_tail(self, source: Entropy) -> tuple[int, bool]:
+        """One try at |x| ≥ tail: geometric from there on, accepted with probability exp(−g²/2σ²)."""
+        negative = source.bits(1) == 1
+        beyond = reference.geometric(1 / (2 * self._tail * self._rate), source)
+        kept = reference.bernoulli_exp(beyond * beyond * self._rate, source) and not (negative and beyond == 0)
+        value = min(self._tail + beyond, _LARGEST)
+        return -value if negative else value, kept
+
+    def _least(self, index: int) -> int:
+        """The smallest |x| in a block, exactly."""
+        block = index - self._reach
+        return block << self._bits if block >= 0 else ((-block - 1) << self._bits) + 1
+
+    def _share(self, last: int) -> arb:
+        """The part of the staircase's mass in blocks up to `last`, enclosed at the precision in force."""
+        width = 1 << self._bits
+        heights = [(-ball(self._least(block) ** 2 * self._rate)).exp() * width for block in range(2 * self._reach)]
+        whole = sum(heights, self._tail_mass())
+        return sum(heights[: last + 1], arb(0)) / whole if last < 2 * self._reach else arb(1)
+
+    def _tail_mass(self) -> arb:
+        ratio = (-ball(2 * self._tail * self._rate)).exp()
+        return 2 * (-ball(self._tail**2 * self._rate)).exp() / (1 - ratio)

@@ -1,1 +1,38 @@
-"""Placeholder."""
+"""Private answers from sensitive data: exact noise, derived guarantees, honest error bars.
+
+>>> import discreet as dc
+>>> dc.ApproxDP(3, "1e-6"), dc.User("patient_id")
+(ApproxDP(epsilon=3, delta=1e-06), User(neighbours='add_remove', column='patient_id'))
+
+The mechanisms are in `discreet.mechanisms`, composition and calibration in `discreet.accounting`, the samplers in
+`discreet.noise`, the auditor in `discreet.adversary`.
+"""
+
+from discreet.core.domains import Bounds, Categories
+from discreet.core.errors import BudgetExceeded, DiscreetError, EntropyFailure, InvalidArgument, NotAccountable
+from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
+from discreet.core.mechanism import Mechanism, Release
+from discreet.core.units import Edge, Event, Node, Row, User
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ZCDP",
+    "ApproxDP",
+    "Bounds",
+    "BudgetExceeded",
+    "Categories",
+    "DiscreetError",
+    "Edge",
+    "EntropyFailure",
+    "Event",
+    "InvalidArgument",
+    "Mechanism",
+    "Node",
+    "NotAccountable",
+    "PureDP",
+    "Release",
+    "RenyiDP",
+    "Row",
+    "User",
+]

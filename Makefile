@@ -1,0 +1,36 @@
+# The two commands: `make demo` and `make test`. Both work on a fresh machine with Python 3.11 or later.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# dist: workers for the tests, one for each core
+JOBS ?= auto
+
+.PHONY: demo test lint bench experiments clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+$(VENV)/benched: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/health_survey.py
+
+test: lint
+	$(BIN)/python -m pytest --numprocesses $(JOBS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/benched
+	for script in benchmarks/[a-z]*.py; do echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done
+
+experiments: $(VENV)/installed
+	for script in experiments/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) experiments/out

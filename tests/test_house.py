@@ -1,0 +1,109 @@
+"""The shape of the house: who imports whom, what is public, how long files are."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet
+
+SOURCE = Path(discreet.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# What each part may import besides itself.
+ALLOWED = {
+    "core": set(),
+    "noise": {"core"},
+    "accounting": {"core"},
+    "mechanisms": {"core", "noise", "accounting"},
+    "adversary": {"core", "noise", "accounting", "mechanisms"},
+    "samples": set(),
+}
+# Slow to import: only inside the functions that need them.
+HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}
+
+
+def part_of(file: Path) -> str:
+    return file.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def name_of(file: Path) -> str:
+    return str(file.relative_to(SOURCE))
+
+
+def imports_of(tree: ast.AST) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("file", [f for f in FILES if part_of(f) != "__init__"], ids=name_of)
+def test_parts_import_only_what_stands_below_them(file: Path) -> None:
+    part = part_of(file)
+    used = {name.split(".")[1] for name in imports_of(ast.parse(file.read_text())) if name.startswith("discreet.")}
+    assert used - {part} <= ALLOWED[part]
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_files_stay_short_and_open_with_a_docstring(file: Path) -> None:
+    text = file.read_text()
+    assert text.count("\n") <= 450
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_importing_discreet_loads_nothing_heavy() -> None:
+    program = "import sys, discreet, discreet.mechanisms; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not HEAVY & set(loaded)
+
+
+def test_public_names_are_these() -> None:
+    assert discreet.__all__ == [
+        "ZCDP",
+        "ApproxDP",
+        "Bounds",
+        "BudgetExceeded",
+        "Categories",
+        "DiscreetError",
+        "Edge",
+        "EntropyFailure",
+        "Event",
+        "InvalidArgument",
+        "Mechanism",
+        "Node",
+        "NotAccountable",
+        "PureDP",
+        "Release",
+        "RenyiDP",
+        "Row",
+        "User",
+    ]
+    from discreet import adversary, mechanisms, noise
+
+    assert mechanisms.__all__ == [
+        "Exponential",
+        "Gaussian",
+        "Laplace",
+        "NoisyMax",
+        "PermuteAndFlip",
+        "RandomizedResponse",
+        "SparseVector",
+        "Staircase",
+    ]
+    assert {"discrete_laplace", "discrete_gaussian"} <= set(noise.__all__)
+    assert {"audit", "Audit"} <= set(adversary.__all__)
+
+
+def test_every_public_name_is_documented() -> None:
+    from discreet import accounting, adversary, mechanisms, noise
+
+    words = "\n".join(page.read_text() for page in [Path("README.md"), *Path("docs").glob("*.md")])
+    for module in (discreet, noise, accounting, mechanisms, adversary):
+        missing = [name for name in module.__all__ if name not in words]
+        assert not missing, f"{module.__name__}: {missing}"

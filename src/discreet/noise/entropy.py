@@ -1,11 +1,12 @@
-"""The only source of randomness: AES-256-CTR keyed by the operating system.
+"""The only source of randomness: AES-256-CTR under keys from the operating system.
 
-Each thread of each process has a generator of its own, keyed with fresh bytes from the operating system; a forked
-child never continues its parent's stream. After each refill the key is replaced by output of the generator and
-forgotten, and words are wiped from the buffer as they are handed out, so a later look at memory reveals no past
-draw. Every sampler takes `entropy=None`, which means this generator.
+Every refill has a key of its own, drawn from the operating system for it alone and dropped with the cipher, so no key
+outlives the words it made and nothing kept predicts the next refill. What is kept is a small buffer of words not yet
+handed out, one for each thread: words are wiped from it as they leave, a forked child discards it, and whoever draws
+while it is in use (a signal handler, a finaliser) starts another. An `Entropy` may therefore be shared freely.
 
-Tests may pass a seeded or scripted source; whatever they produce is marked as not private.
+Every sampler takes `entropy=None`, which means `system()`. Tests may pass a seeded or scripted source; whatever they
+produce is marked as not private.
 
 >>> Entropy.for_tests(0).bits(16)
 43949
@@ -22,17 +23,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from discreet.core.errors import EntropyFailure
+from discreet.core.errors import EntropyFailure, InvalidArgument
 
-__all__ = ["Entropy", "Words", "system"]
+__all__ = ["Entropy", "Words", "chosen", "system"]
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
 _BUFFER = 512
-_CHUNK = 1 << 17
-_ZEROS = bytes(8 * _CHUNK)
+_ZEROS = memoryview(bytes(1 << 20))
+_KEY = 32
+_SEED = _KEY + 16
 
 
 class Entropy:
@@ -41,25 +43,27 @@ class Entropy:
     private = True
 
     def __init__(self) -> None:
-        self._owner = (0, 0)
-        self._buffer = np.zeros(_BUFFER, dtype=np.uint64)
-        self._left = 0
+        self._stock = _Stock()
 
     def fill(self, out: Words) -> None:
         """Overwrite a contiguous array with uniform words."""
-        if self._owner != (os.getpid(), threading.get_ident()):
-            self._rekey()
         size = out.size
         if size > _BUFFER:
             self._generate(out)
             return
-        if size > self._left:
-            self._generate(self._buffer)
-            self._left = _BUFFER
-        taken = self._buffer[self._left - size : self._left]
+        # Taken out of its place while in use, so that whoever interrupts this thread cannot be given the same words.
+        buffer, self._stock.buffer = self._stock.buffer, None
+        if buffer is None:
+            buffer = _Buffer()
+        if size > buffer.left or buffer.process != _process():
+            self._generate(buffer.words)
+            buffer.left = _BUFFER
+            buffer.process = _process()
+        taken = buffer.words[buffer.left - size : buffer.left]
         out[...] = taken
         taken.fill(0)
-        self._left -= size
+        buffer.left -= size
+        self._stock.buffer = buffer
 
     def words(self, size: int) -> Words:
         """A new array of uniform words."""
@@ -84,28 +88,56 @@ class Entropy:
         """The given words first, then a seeded stream: for landing on a boundary that chance never reaches."""
         return _Scripted(words, seed)
 
-    def _seed(self) -> bytes:
+    def _generate(self, out: Words) -> None:
         try:
-            seed = os.urandom(48)
+            seed = os.urandom(_SEED)
         except (OSError, NotImplementedError) as error:
             raise EntropyFailure("the operating system refused random bytes; nothing was drawn") from error
-        return seed
+        _keystream(seed, out)
 
-    def _rekey(self) -> None:
-        self._start(self._seed())
-        self._buffer.fill(0)
-        self._left = 0
-        self._owner = (os.getpid(), threading.get_ident())
 
-    def _start(self, seed: bytes) -> None:
-        self._cipher: CipherContext = Cipher(algorithms.AES(seed[:32]), modes.CTR(seed[32:48])).encryptor()
+class _Buffer:
+    """Words not yet handed out, and the process that may hand them out."""
 
-    def _generate(self, out: Words) -> None:
-        view = out.view(np.uint8).data
-        for start in range(0, len(view), 8 * _CHUNK):
-            part = view[start : start + 8 * _CHUNK]
-            self._cipher.update_into(_ZEROS[: len(part)] if len(part) < len(_ZEROS) else _ZEROS, part)
-        self._start(self._cipher.update(bytes(48)))
+    __slots__ = ("left", "process", "words")
+
+    def __init__(self) -> None:
+        self.words: Words = np.zeros(_BUFFER, dtype=np.uint64)
+        self.left = 0
+        self.process = (0, 0)
+
+
+class _Stock(threading.local):
+    """This thread's buffer, or None before its first use and while it is in use."""
+
+    buffer: _Buffer | None = None
+
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def _process() -> tuple[int, int]:
+    """Which process this is: a number may be given again to a grandchild, so forks are counted too."""
+    return os.getpid(), _forks
+
+
+def _keystream(seed: bytes, out: Words) -> bytes:
+    """Fill `out` with AES-256-CTR output under key and first counter from `seed`; returns the 48 bytes that follow."""
+    cipher = Cipher(algorithms.AES(seed[:_KEY]), modes.CTR(seed[_KEY:])).encryptor()
+    view = out.view(np.uint8).data
+    for start in range(0, len(view), len(_ZEROS)):
+        part = view[start : start + len(_ZEROS)]
+        cipher.update_into(_ZEROS[: len(part)], part)
+    return cipher.update(bytes(_SEED))
 
 
 class _Seeded(Entropy):
@@ -113,10 +145,10 @@ class _Seeded(Entropy):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self._key = hashlib.sha384(f"discreet test seed {seed}".encode()).digest()
+        self._next = hashlib.sha384(f"discreet test seed {seed}".encode()).digest()
 
-    def _seed(self) -> bytes:
-        return self._key
+    def _generate(self, out: Words) -> None:
+        self._next = _keystream(self._next, out)
 
 
 class _Scripted(_Seeded):
@@ -132,12 +164,18 @@ class _Scripted(_Seeded):
         flat[: len(taken)] = np.array(taken, dtype=np.uint64)
 
 
-_local = threading.local()
+_SYSTEM = Entropy()
 
 
 def system() -> Entropy:
-    """This thread's generator."""
-    source: Entropy | None = getattr(_local, "source", None)
-    if source is None:
-        source = _local.source = Entropy()
-    return source
+    """The generator of this process, safe to use from any thread."""
+    return _SYSTEM
+
+
+def chosen(entropy: Entropy | None) -> Entropy:
+    """The source a caller asked for: `system()` unless it is an `Entropy`."""
+    if entropy is None:
+        return _SYSTEM
+    if not isinstance(entropy, Entropy):
+        raise InvalidArgument("entropy", entropy, "an Entropy or None", "leave it out, or in tests use for_tests")
+    return entropy

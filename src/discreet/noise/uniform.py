@@ -10,27 +10,29 @@ A word that is not enough to decide is extended by more words, never rounded.
 >>> uniform(6, 4, entropy=Entropy.for_tests(1)).tolist()
 [3, 0, 2, 2]
 >>> bernoulli(Fraction(1, 3), 4, entropy=Entropy.for_tests(1)).tolist()
-[False, False, False, False]
+[False, True, True, False]
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from itertools import accumulate
+from numbers import Integral
 
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, probability
-from discreet.noise.entropy import Entropy, Words, system
-from discreet.noise.shape import Integers, Size, empty, parts
+from discreet.noise.entropy import Entropy, Words, chosen
+from discreet.noise.shape import Coins, Integers, Size, empty, empty_coins, parts
 
-__all__ = ["Coins", "bernoulli", "categorical", "permutation", "uniform"]
-
-Coins = np.ndarray[Any, np.dtype[np.bool_]]
+__all__ = ["bernoulli", "categorical", "permutation", "uniform"]
 
 _WORD = 1 << 64
+_LONGEST = 1 << 32
+"""Past this length two equal keys are likely, and a permutation would have to be drawn again and again."""
 
 
 def uniform(below: int, size: Size = None, *, entropy: Entropy | None = None) -> Integers:
@@ -38,49 +40,51 @@ def uniform(below: int, size: Size = None, *, entropy: Entropy | None = None) ->
     bound = count("below", below, limit=1 << 63)
     if bound == 0:
         raise InvalidArgument("below", below, "at least 1", "there is no integer below 0 to draw")
-    source = system() if entropy is None else entropy
+    source = chosen(entropy)
     out = empty(size)
-    bits = (bound - 1).bit_length()
     for part in parts(out):
-        _fill_uniform(part, bound, bits, source)
+        _fill_uniform(part, bound, source)
     return out
 
 
 def bernoulli(p: Exactable, size: Size = None, *, entropy: Entropy | None = None) -> Coins:
     """True with probability exactly p."""
     odds = probability("p", p, zero=True, one=True)
-    source = system() if entropy is None else entropy
-    out = empty(size)
+    source = chosen(entropy)
+    out = empty_coins(size)
     threshold, rest = divmod(odds.numerator * _WORD, odds.denominator)
+    if threshold == _WORD:
+        out[...] = True
+        return out
     for part in parts(out):
-        if threshold == _WORD:
-            part[...] = 1
-            continue
         words = source.words(part.size)
-        part[...] = words < np.uint64(threshold)
+        np.less(words, np.uint64(threshold), out=part)
         for index in np.flatnonzero(words == np.uint64(threshold)).tolist():
             part[index] = _continue_coin(Fraction(rest, odds.denominator), source)
-    return out.astype(np.bool_)
+    return out
 
 
 def categorical(weights: Sequence[int], size: Size = None, *, entropy: Entropy | None = None) -> Integers:
     """Indices i with probability weights[i] / sum(weights); weights are non-negative integers of any size."""
-    masses = [count("weights", weight) for weight in weights]
-    total = sum(masses)
-    if total == 0:
-        raise InvalidArgument("weights", weights, "of positive sum", "give at least one positive weight")
-    if total > 1 << 63:
-        # Any size of integers: draw the index's position with Python integers, one by one.
-        return _categorical_large(masses, total, size, entropy)
-    ends = np.cumsum(np.array(masses, dtype=np.int64).astype(object)).astype(np.uint64)
-    places = uniform(total, size, entropy=entropy)
-    return np.searchsorted(ends, places.astype(np.uint64), side="right").astype(np.int64)
+    ends = list(accumulate(_masses(weights)))
+    if not ends or ends[-1] == 0:
+        raise InvalidArgument("weights", f"{len(ends)} weights", "of positive sum", "give at least one positive weight")
+    source = chosen(entropy)
+    out = empty(size)
+    if ends[-1] > 1 << 63:
+        _fill_categorical_large(out.reshape(-1), ends, source)
+        return out
+    bounds = np.array(ends, dtype=np.uint64)
+    for part in parts(out):
+        _fill_uniform(part, ends[-1], source)
+        part[...] = np.searchsorted(bounds, part.view(np.uint64), side="right")
+    return out
 
 
 def permutation(length: int, *, entropy: Entropy | None = None) -> Integers:
     """The integers below `length` in uniformly random order."""
-    source = system() if entropy is None else entropy
-    size = count("length", length)
+    size = count("length", length, limit=_LONGEST)
+    source = chosen(entropy)
     # Sorting distinct uniform keys gives every order the same chance; on a tie all keys are drawn again.
     while True:
         keys = source.words(size)
@@ -89,7 +93,8 @@ def permutation(length: int, *, entropy: Entropy | None = None) -> Integers:
             return order.astype(np.int64)
 
 
-def _fill_uniform(out: Integers, bound: int, bits: int, source: Entropy) -> None:
+def _fill_uniform(out: Integers, bound: int, source: Entropy) -> None:
+    bits = (bound - 1).bit_length()
     if bits == 0:
         out[...] = 0
         return
@@ -113,18 +118,28 @@ def _continue_coin(odds: Fraction, source: Entropy) -> bool:
     return False
 
 
-def _categorical_large(masses: list[int], total: int, size: Size, entropy: Entropy | None) -> Integers:
-    source = system() if entropy is None else entropy
-    out = empty(size)
-    flat = out.reshape(-1)
-    bits = (total - 1).bit_length()
-    for position in range(flat.size):
+def _masses(weights: Sequence[int]) -> list[int]:
+    """The weights as Python integers; what is wrong with one is said without showing it."""
+    try:
+        masses = list(weights)
+    except TypeError:
+        raise _not_weights(type(weights).__name__) from None
+    for mass in masses:
+        if isinstance(mass, bool | np.bool_) or not isinstance(mass, Integral):
+            raise _not_weights(f"a list with a {type(mass).__name__}")
+        if mass < 0:
+            raise _not_weights("a list with a negative number")
+    return [int(mass) for mass in masses]
+
+
+def _not_weights(found: str) -> InvalidArgument:
+    return InvalidArgument("weights", found, "a list of whole numbers from 0", "scale the weights to integers")
+
+
+def _fill_categorical_large(out: Integers, ends: list[int], source: Entropy) -> None:
+    bits = (ends[-1] - 1).bit_length()
+    for position in range(out.size):
         place = source.bits(bits)
-        while place >= total:
+        while place >= ends[-1]:
             place = source.bits(bits)
-        index = 0
-        while place >= masses[index]:
-            place -= masses[index]
-            index += 1
-        flat[position] = index
-    return out
+        out[position] = bisect_right(ends, place)

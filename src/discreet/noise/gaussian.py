@@ -7,14 +7,14 @@ beyond the int64 range (σ above 2⁵⁷ only, and then below 10⁻¹⁴) are re
 [-21, 4, -2, -7, -14]
 
 Method: rejection from a staircase. The integers within about 6σ are cut into blocks of 2ᵏ neighbours, 64 to 128 blocks
-to a σ; each block gets the height of its largest point, everything beyond is one geometric tail. A word's top 16 bits
+to a σ; each block gets the height of its largest point, everything beyond is one geometric tail. A word's top 17 bits
 pick a cell of a table that names the block owning that share of the staircase; its low k bits the place in the block;
 the bits below the top ones the first part of the acceptance coin. Three cases leave the fast path, a few per cent
 together: a cell shared by several blocks, a coin too high to accept at once, the tail. For σ < 128 the blocks are
 single integers and no coin is needed.
 
 Margin: a height is off by a relative error below (m²/2σ² + ULPS)·2⁻⁵¹ < 2⁻⁴⁵ and a sum of fewer than 2¹¹ heights by
-2⁻⁴¹ more, which moves a block's end by less than 2⁻²⁴ of a cell: `_SLACK` = 2⁻²⁰ covers it. Acceptance probabilities
+2⁻⁴¹ more, which moves a block's end by less than 2⁻²³ of a cell: `_SLACK` = 2⁻²² covers it. Acceptance probabilities
 are off by less than 2⁻⁴⁴, covered by `_COIN_SLACK`. What falls within a margin is settled by ball arithmetic.
 """
 
@@ -33,17 +33,17 @@ from discreet.noise import reference
 from discreet.noise.entropy import Entropy, Words, system
 from discreet.noise.laplace import scale_argument
 from discreet.noise.settling import Uniform
-from discreet.noise.shape import Integers, Size, empty, parts
+from discreet.noise.shape import PART, Integers, Size, empty, parts
 
 __all__ = ["discrete_gaussian"]
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_CELL_BITS = 16
+_CELL_BITS = 17
 _CELLS = 1 << _CELL_BITS
 _COIN_BITS = 9
-_SLACK = 2.0**-20
+_SLACK = 2.0**-22
 _COIN_SLACK = 2.0**-40
 _FAST = 3
 _REACH = 6
@@ -63,10 +63,17 @@ def discrete_gaussian(sigma: Exactable, size: Size = None, *, entropy: Entropy |
             draw = reference.discrete_gaussian(deviation, source)
             out.reshape(-1)[index] = max(-_LARGEST, min(_LARGEST, draw))
         return out
-    table = _table(deviation)
-    for part in parts(out):
-        table.fill(part, source)
+    _draw(_table(deviation), out.reshape(-1), source)
     return out
+
+
+def _draw(table: _Table, out: Integers, source: Entropy) -> None:
+    """Fill `out`, and then again the places where a draw was rejected."""
+    again = np.concatenate([number * PART + table.fill(part, source) for number, part in enumerate(parts(out))])
+    if again.size:
+        fresh: Integers = np.empty(again.size, dtype=np.int64)
+        _draw(table, fresh, source)
+        out[again] = fresh
 
 
 @lru_cache(maxsize=64)
@@ -108,10 +115,10 @@ class _Table:
         starts[np.repeat(low, lengths) + inside] = np.repeat(blocks[...] << self._bits, lengths)
         return starts
 
-    def fill(self, out: Integers, source: Entropy) -> None:
-        """Overwrite `out` with draws."""
+    def fill(self, out: Integers, source: Entropy) -> Integers:
+        """Overwrite `out` with draws; the indices returned were rejected and must be drawn again."""
         words = source.words(out.size)
-        starts = self._starts[(words >> np.uint64(64 - _CELL_BITS)).view(np.int64)]
+        starts = self._starts.take((words >> np.uint64(64 - _CELL_BITS)).view(np.int64), mode="clip")
         places = words if self._bits <= 64 - _CELL_BITS - _COIN_BITS else source.words(out.size)
         lows = (places & np.uint64((1 << self._bits) - 1)).view(np.int64)
         np.add(starts, lows, out=out)
@@ -119,13 +126,9 @@ class _Table:
         if self._bits:
             slow |= (words << np.uint64(_CELL_BITS)) >= self._sure
         todo = np.flatnonzero(slow)
-        if todo.size:
-            kept = self._place(out, todo, words[todo], starts[todo], lows[todo], source)
-            again: Integers = np.empty(todo.size - np.count_nonzero(kept), dtype=np.int64)
-            if again.size:
-                self.fill(again, source)
-                out[todo[~kept]] = again
+        kept = self._place(out, todo, words[todo], starts[todo], lows[todo], source)
         words.fill(0)
+        return todo[~kept]
 
     def _place(
         self, out: Integers, todo: Integers, words: Words, starts: Integers, lows: Integers, source: Entropy
@@ -147,11 +150,13 @@ class _Table:
         """The block (or past the last one, the tail) that owns a place in a shared cell."""
         more = source.words(cells.size)
         places = cells.astype(np.float64) + more.astype(np.float64) * 2.0**-64
-        first = np.searchsorted(self._ends, places - _SLACK, side="right") - 1
-        last = np.searchsorted(self._ends, places + _SLACK, side="right") - 1
-        for index in np.flatnonzero(first != last).tolist():
+        first = np.searchsorted(self._ends, places, side="right") - 1
+        doubtful = places - self._ends[first] < _SLACK
+        doubtful |= np.append(self._ends, np.inf)[first + 1] - places < _SLACK
+        for index in np.flatnonzero(doubtful).tolist():
+            low, high = np.searchsorted(self._ends, places[index] + np.array([-_SLACK, _SLACK]), side="right") - 1
             place = Uniform(int(cells[index]) << 64 | int(more[index]), _CELL_BITS + 64, source)
-            first[index] = place.find(max(int(first[index]), 0), int(last[index]), self._share)
+            first[index] = place.find(max(int(low), 0), int(high), self._share)
         return first
 
     def _toss(self, values: Integers, blocks: Integers, words: Words, source: Entropy) -> Flags:

@@ -71,14 +71,15 @@ class Gaussian:
         classic: bool = False,
     ) -> Gaussian:
         """The least noise that is (ε, δ)-DP; `classic` uses Theorem A.1's formula instead (ε < 1 only, more noise)."""
-        return cls._calibrated(
-            lambda moved: gaussian_sigma_classic(epsilon, delta, moved)
-            if classic
-            else gaussian_sigma(epsilon, delta, moved, dimension=dimension),
-            squared_sensitivity,
-            dimension,
-            real,
-        )
+        budget = positive("epsilon", epsilon)
+
+        def sigma(moved: Fraction) -> Fraction:
+            if classic:
+                return gaussian_sigma_classic(budget, delta, moved)
+            # A hair above the least, so that ε computed back from σ does not round past what was asked.
+            return gaussian_sigma(budget, delta, moved, dimension) * (1 + Fraction(1, 1 << 24))
+
+        return cls._calibrated(sigma, squared_sensitivity, dimension, real)
 
     @classmethod
     def for_zcdp(

@@ -25,7 +25,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
-from discreet.core.rounding import exp_down, float_up, log_up, shorten_down, sqrt_up
+from discreet.core.rounding import exp_down, float_up, log_up, sqrt_up
 from discreet.noise.entropy import Entropy, system
 from discreet.noise.shape import Integers
 from discreet.noise.uniform import bernoulli, uniform
@@ -54,9 +54,9 @@ class RandomizedResponse:
     @classmethod
     def for_epsilon(cls, epsilon: Exactable, categories: int = 2) -> RandomizedResponse:
         """The most truthful reports that are ε-DP: truth = e^ε/(e^ε + k − 1), rounded down to a rational."""
-        odds = exp_down(positive("epsilon", epsilon))
-        others = natural("categories", categories) - 1
-        return cls(shorten_down(odds / (odds + others), 60) if others else Fraction(1, 2), categories)
+        # Past 64 a lie is rarer than one in 10²⁷: asking for less than was allowed loses nothing.
+        odds = exp_down(min(positive("epsilon", epsilon), Fraction(64)))
+        return cls(odds / (odds + max(natural("categories", categories) - 1, 1)), categories)
 
     @property
     def events(self) -> tuple[events.Pure]:

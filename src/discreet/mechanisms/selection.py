@@ -12,10 +12,10 @@ With rate = ε/(2·sensitivity), or ε/sensitivity when monotonic:
   uniformly among heads. ε-DP, never worse than the exponential mechanism, up to twice as good. Its range is not bounded
   by ε, so it is charged as pure.
 - `NoisyMax`: the index of the largest score after discrete Laplace noise of scale 1/rate, the first one on ties. ε-DP:
-  with the other noises fixed, i wins from some integer on, and that integer moves by at most 1/rate·ε steps.
+  with the other noises fixed, i wins from some integer on, and that integer moves by at most ε/rate.
 
 >>> PermuteAndFlip(epsilon=1).accuracy(0.05, size=100)
-18.0
+16.0
 >>> Exponential(epsilon=1, monotonic=True).events
 (BoundedRange(epsilon=Fraction(1, 1)),)
 """

@@ -1,6 +1,6 @@
 """Deliberately broken mechanisms, each with the guarantee it claims and a pair of data sets that refutes it.
 
-`ZOO` holds them all; `HONEST` holds look-alikes that keep their word. None of this is for use: the randomness is numpy's.
+`ZOO` holds them all; `HONEST` holds look-alikes that keep their word. None of this is for use: the noise is numpy's.
 """
 
 from .calibration import CALIBRATION

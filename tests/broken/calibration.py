@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.losses import ApproxDP, PureDP
+
 from .specimen import Collection, Random, discrete_laplace
 
 CALIBRATION = Collection()
@@ -23,7 +24,9 @@ def replaced_not_added(values: list[int], n: int, rng: Random) -> Any:
     return int(np.clip(values, -1, 1).sum()) + discrete_laplace(rng, 1.0, n)
 
 
-@CALIBRATION.add(PureDP(1), ["a", "b"], ["a", "c"], "a replaced row leaves one cell and enters another", vulnerability=15)
+@CALIBRATION.add(
+    PureDP(1), ["a", "b"], ["a", "c"], "a replaced row leaves one cell and enters another", vulnerability=15
+)
 def histogram_under_replacement(rows: list[str], n: int, rng: Random) -> Any:
     return np.array([rows.count(key) for key in "abc"]) + discrete_laplace(rng, 1.0, (n, 3))
 
@@ -33,13 +36,17 @@ def rows_of_one_user(rows: list[int], n: int, rng: Random) -> Any:
     return len(rows) + discrete_laplace(rng, 1.0, n)
 
 
-@CALIBRATION.add(PureDP(1), [3, 0], [0], "(U − L)//2 for values in [0, 3] centred at 1.5: the bound 1.5 became 1", vulnerability=7)
+@CALIBRATION.add(
+    PureDP(1), [3, 0], [0], "(U − L)//2 for values in [0, 3] centred at 1.5: the bound 1.5 became 1", vulnerability=7
+)
 def truncated_division(values: list[int], n: int, rng: Random) -> Any:
     halves = sum(2 * min(max(value, 0), 3) - 3 for value in values)
     return halves + discrete_laplace(rng, 2 * (3 // 2), n)
 
 
-@CALIBRATION.add(PureDP(1), [0, 100], [0, 0], "bounds (0, 100) read at the wrong index: sensitivity 0", vulnerability=14)
+@CALIBRATION.add(
+    PureDP(1), [0, 100], [0, 0], "bounds (0, 100) read at the wrong index: sensitivity 0", vulnerability=14
+)
 def wrong_bound_index(values: list[int], n: int, rng: Random) -> Any:
     bounds = (0, 100)
     sensitivity = bounds[0]
@@ -54,7 +61,9 @@ def raw_instead_of_clipped(values: list[int], n: int, rng: Random) -> Any:
     return sum(values) + discrete_laplace(rng, 1.0, n)
 
 
-@CALIBRATION.add(PureDP(1), [1], [1, 0], "scale (U − L)/n with the private n: removing a row changes the scale", vulnerability=19)
+@CALIBRATION.add(
+    PureDP(1), [1], [1, 0], "scale (U − L)/n with the private n: removing a row changes the scale", vulnerability=19
+)
 def mean_with_private_count(values: list[int], n: int, rng: Random) -> Any:
     grid = 1 << 20
     return np.round((np.mean(values) + rng.laplace(0, 1 / len(values), n)) * grid) / grid

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.losses import PureDP
+
 from .specimen import Collection, Random, discrete_laplace
 
 FLOATS = Collection()
@@ -18,7 +19,14 @@ def float_noise_on_a_count(count: int, n: int, rng: Random) -> Any:
     return count + rng.laplace(0, 1, n)
 
 
-@FLOATS.add(PureDP(1), 0.0, 1.0, "inverse-CDF Laplace from a 24-bit uniform: most doubles are never reached", vulnerability=2, samples=400_000)
+@FLOATS.add(
+    PureDP(1),
+    0.0,
+    1.0,
+    "inverse-CDF Laplace from a 24-bit uniform: most doubles are never reached",
+    vulnerability=2,
+    samples=400_000,
+)
 def textbook_laplace_with_holes(value: float, n: int, rng: Random) -> Any:
     uniform = (rng.integers(1, 1 << 24, n) - (1 << 23)) / (1 << 24)
     noise = -np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
@@ -31,7 +39,11 @@ def noise_rounded_value_not(values: list[float], n: int, rng: Random) -> Any:
 
 
 @FLOATS.add(
-    PureDP(1), [2.0**60, 120.0], [2.0**60, 140.0], "near 2⁶⁰ doubles are 256 apart: the sum moves by 256, not by 20", vulnerability=3
+    PureDP(1),
+    [2.0**60, 120.0],
+    [2.0**60, 140.0],
+    "near 2⁶⁰ doubles are 256 apart: the sum moves by 256, not by 20",
+    vulnerability=3,
 )
 def sum_rounded_to_a_coarse_double(values: list[float], n: int, rng: Random) -> Any:
     return int(sum(values)) + discrete_laplace(rng, 20.0, n)
@@ -53,7 +65,9 @@ def nan_through_the_clamp(values: list[float], n: int, rng: Random) -> Any:
     return np.round(np.sum(np.clip(values, 0, 1)) + rng.laplace(0, 1, n), 3)
 
 
-@FLOATS.add(PureDP(1), [0.0, 1.0], [0.0, 0.4], "the exact zero of a multiplied-out bound keeps its sign", vulnerability=8)
+@FLOATS.add(
+    PureDP(1), [0.0, 1.0], [0.0, 0.4], "the exact zero of a multiplied-out bound keeps its sign", vulnerability=8
+)
 def negative_zero(values: list[float], n: int, rng: Random) -> Any:
     centre = min(values) * (0.5 - max(values))
     noisy = np.rint(rng.laplace(0, 3, n))

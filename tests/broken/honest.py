@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
+
 from .selection import exponential, permute_and_flip
 from .sparse_vector import sparse_vector
 from .specimen import Collection, Random, discrete_laplace
@@ -69,7 +70,9 @@ def noisy_max(counts: list[int], n: int, rng: Random) -> Any:
     return np.argmax(np.array(counts) + rng.laplace(0, 1, (n, len(counts))), axis=1)
 
 
-@HONEST.add(PureDP(1), [0] * 6 + [1], [1] * 6 + [0], "sparse vector: 2/ε on the threshold, 4c/ε on each query, stop after c")
+@HONEST.add(
+    PureDP(1), [0] * 6 + [1], [1] * 6 + [0], "sparse vector: 2/ε on the threshold, 4c/ε on each query, stop after c"
+)
 def above_threshold(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=2.0, query=4.0, cutoff=1)[0]
 
@@ -90,7 +93,9 @@ def gaussian_concentrated(value: int, n: int, rng: Random) -> Any:
     return value + _discrete_gaussian(4.0, n, rng)
 
 
-@HONEST.add(ApproxDP("1.2", "0.1"), 0, 4, "the exact δ(ε) of Gaussian noise with σ = Δ: δ(1.2) = 0.0997", samples=400_000)
+@HONEST.add(
+    ApproxDP("1.2", "0.1"), 0, 4, "the exact δ(ε) of Gaussian noise with σ = Δ: δ(1.2) = 0.0997", samples=400_000
+)
 def gaussian_approximate(value: int, n: int, rng: Random) -> Any:
     return value + _discrete_gaussian(4.0, n, rng)
 

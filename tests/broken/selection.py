@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.losses import ZCDP, PureDP
+
 from .specimen import Collection, Random
 
 SELECTION = Collection()
@@ -23,12 +24,16 @@ def permute_and_flip(scores: np.ndarray, rate: float, n: int, rng: Random) -> An
     return np.argmax(scores + rng.exponential(1 / rate, (n, len(scores))), axis=1)
 
 
-@SELECTION.add(PureDP(1), [0, *[1] * 5], [1, *[0] * 5], "exp(ε·u/Δ) where the scores may move both ways: the divisor is 2Δ")
+@SELECTION.add(
+    PureDP(1), [0, *[1] * 5], [1, *[0] * 5], "exp(ε·u/Δ) where the scores may move both ways: the divisor is 2Δ"
+)
 def exponential_without_the_two(scores: list[int], n: int, rng: Random) -> Any:
     return exponential(np.array(scores), 1.0, n, rng)
 
 
-@SELECTION.add(PureDP(1), [3, *[5] * 5], [5, *[3] * 5], "a replaced row moves the score by 2, charged as 1", vulnerability=15)
+@SELECTION.add(
+    PureDP(1), [3, *[5] * 5], [5, *[3] * 5], "a replaced row moves the score by 2, charged as 1", vulnerability=15
+)
 def exponential_with_wrong_sensitivity(scores: list[int], n: int, rng: Random) -> Any:
     return exponential(np.array(scores), 0.5, n, rng)
 
@@ -50,12 +55,24 @@ def noisy_max_of_normals(counts: list[int], n: int, rng: Random) -> Any:
     return np.rint(64 * (np.array(counts) + rng.normal(0, 1, (n, len(counts))))).max(axis=1)
 
 
-@SELECTION.add(ZCDP(Fraction(1, 8)), [0, 0], [1, -1], "charged ε²/8 as if its range were bounded like the exponential's", vulnerability=20)
+@SELECTION.add(
+    ZCDP(Fraction(1, 8)),
+    [0, 0],
+    [1, -1],
+    "charged ε²/8 as if its range were bounded like the exponential's",
+    vulnerability=20,
+)
 def permute_and_flip_as_exponential(scores: list[int], n: int, rng: Random) -> Any:
     return permute_and_flip(np.array(scores), 0.5, n, rng)
 
 
-@SELECTION.add(PureDP(1), [0, 0], [1, -1], "the rate for scores that only grow, used for scores that move both ways", vulnerability=20)
+@SELECTION.add(
+    PureDP(1),
+    [0, 0],
+    [1, -1],
+    "the rate for scores that only grow, used for scores that move both ways",
+    vulnerability=20,
+)
 def permute_and_flip_as_monotone(scores: list[int], n: int, rng: Random) -> Any:
     return permute_and_flip(np.array(scores), 1.0, n, rng)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.losses import PureDP
+
 from .specimen import Collection, Random
 
 SPARSE_VECTOR = Collection()
@@ -41,14 +42,20 @@ def no_query_noise(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=2.0, query=0.0)[0]
 
 
-@SPARSE_VECTOR.add(PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 6: noise as for one answer, no cutoff", vulnerability=26, samples=400_000)
+@SPARSE_VECTOR.add(
+    PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 6: noise as for one answer, no cutoff", vulnerability=26, samples=400_000
+)
 def no_cutoff(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=2.0, query=2.0)[0]
 
 
 @SPARSE_VECTOR.add(
-    PureDP(1), [0] * 6 + [1], [1] * 6 + [0], "Algorithm 3: the noisy value that was compared is itself released",
-    vulnerability=26, samples=400_000,
+    PureDP(1),
+    [0] * 6 + [1],
+    [1] * 6 + [0],
+    "Algorithm 3: the noisy value that was compared is itself released",
+    vulnerability=26,
+    samples=400_000,
 )
 def compared_value_released(queries: list[int], n: int, rng: Random) -> Any:
     marks, noisy = sparse_vector(queries, n, rng, threshold=2.0, query=2.0, cutoff=1)
@@ -62,12 +69,14 @@ def noise_without_the_cutoff(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=4.0, query=4 / 3, cutoff=4)[0]
 
 
-@SPARSE_VECTOR.add(PureDP(1), [0] * 6, [1] * 6, "no noise on the threshold: each answer below is paid for", vulnerability=26)
+@SPARSE_VECTOR.add(
+    PureDP(1), [0] * 6, [1] * 6, "no noise on the threshold: each answer below is paid for", vulnerability=26
+)
 def no_threshold_noise(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=0.0, query=2.0, cutoff=1)[0]
 
 
-@SPARSE_VECTOR.add(PureDP(1), [0, 2], [1, 1], "one noise shared by all queries and the true gap shown", vulnerability=26)
-def true_gap_released(queries: list[int], n: int, rng: Random) -> Any:
-    marks, noisy = sparse_vector(queries, n, rng, threshold=2.0, query=4.0, cutoff=1)
+@SPARSE_VECTOR.add(PureDP(1), [0, 2], [1, 1], "the true value of the query above is shown", vulnerability=26)
+def true_value_released(queries: list[int], n: int, rng: Random) -> Any:
+    marks, _ = sparse_vector(queries, n, rng, threshold=2.0, query=4.0, cutoff=1)
     return np.where(marks == 1, np.array(queries), marks)

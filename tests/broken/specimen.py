@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,9 @@ class Specimen:
 class Collection(list[Specimen]):
     """Specimens gathered by decorating their functions."""
 
-    def add(self, claim: Loss, d: Any, d_prime: Any, reason: str, *, each: bool = False, **more: Any) -> Callable[..., Any]:
+    def add(
+        self, claim: Loss, d: Any, d_prime: Any, reason: str, *, each: bool = False, **more: Any
+    ) -> Callable[..., Any]:
         """Exhibit the decorated function; with `each` it makes one output, otherwise many at once."""
 
         def exhibit(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,11 +56,6 @@ class Collection(list[Specimen]):
             return function
 
         return exhibit
-
-    def again(self, name: str, **changes: Any) -> None:
-        """Exhibit one more time the specimen of that name with some changes."""
-        original = next(specimen for specimen in self if specimen.name == name)
-        self.append(replace(original, **changes))
 
 
 def discrete_laplace(rng: Random, scale: float, size: int | tuple[int, ...]) -> Any:

@@ -115,9 +115,8 @@ def table_of(array: NDArray[Any], name: str = "output") -> Table:
         parts = [table_of(array.real, f"real part of {name}"), table_of(array.imag, f"imaginary part of {name}")]
         return Table(parts[0].names + parts[1].names, parts[0].columns + parts[1].columns, rows)
     flat = _plain(array).reshape(rows, -1) if array.ndim > 1 else _plain(array)[:, None]
-    shape = array.shape[1:]
-    names = tuple(f"{name}{list(map(int, np.unravel_index(i, shape)))}" if shape else name for i in range(flat.shape[1]))
-    return Table(names, tuple(flat[:, i] for i in range(flat.shape[1])), rows)
+    places = [list(place) for place in np.ndindex(array.shape[1:])]
+    return Table(tuple(f"{name}{place or ''}" for place in places), tuple(flat[:, i] for i in range(len(places))), rows)
 
 
 def _plain(array: NDArray[Any]) -> Column:
@@ -171,7 +170,7 @@ def _array_kind(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 def _table_of_leaves(rows: list[tuple[Any, ...]]) -> Table:
     width = len(rows[0])
     names = ("output",) if width == 1 else tuple(f"output[{i}]" for i in range(width))
-    columns = []
+    columns: list[Column] = []
     for leaf in zip(*rows, strict=True):
         dtype = {int: np.int64, float: np.float64, str: str}[type(leaf[0])]
         columns.append(np.array(leaf, dtype=dtype))

@@ -2,8 +2,8 @@
 
 The cells are fixed on runs set aside for learning, before the runs that choose and test events are drawn. Four ways to
 cut: by the values of a reading (`Cuts`: each frequent value is a cell of its own, the gaps between are the others),
-by whole outputs (`Whole`), by whether an output was ever seen on D or D′ (`Seen`), and by two partitions at once
-(`Grid`).
+by exact values of any type (`Values`), by whether a value was ever met on D or D′ (`Met`), and by two partitions at
+once (`Grid`).
 
 >>> table = table_of(np.array([1, 2, 2, 3]))
 >>> cuts = Cuts.learn(column(table, 0), np.array([1, 2]), np.array([2, 3]))
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from discreet.adversary.outcomes import Column, Outcomes, Table, table_of
 from discreet.adversary.readings import Reading, column, fingerprint
 
-__all__ = ["Cells", "Cuts", "Grid", "Partition", "Seen", "Whole", "column", "table_of"]
+__all__ = ["Cells", "Cuts", "Grid", "Met", "Partition", "Values", "column", "table_of"]
 
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -38,9 +38,6 @@ _SHOWN = 3
 
 class Cells(Protocol):
     """A partition of the outputs of one kind."""
-
-    ordered: bool
-    """Whether neighbouring codes lie next to each other, so that runs of codes make sense as events."""
 
     @property
     def cells(self) -> int:
@@ -59,7 +56,6 @@ class Cuts:
 
     reading: Reading
     cuts: Column
-    ordered: bool = True
 
     @staticmethod
     def learn(reading: Reading, left: Column, right: Column, fineness: int = 128) -> Cuts:
@@ -80,14 +76,19 @@ class Cuts:
     def cells(self) -> int:
         return 2 * len(self.cuts) + 2
 
+    @property
+    def nan(self) -> int:
+        """The cell of NaN, after all cells of the number line."""
+        return self.cells - 1
+
     def codes(self, table: Table) -> Codes:
         values = self.reading.read(table)
         if not len(self.cuts):
-            return np.where(np.isnan(values), 1, 0)
+            return np.isnan(values).astype(np.intp)
         below = np.searchsorted(self.cuts, values)
         codes: Codes = 2 * below + (self.cuts[np.minimum(below, len(self.cuts) - 1)] == values)
         if values.dtype.kind == "f":
-            codes[np.isnan(values)] = self.cells - 1
+            codes[np.isnan(values)] = self.nan
         return codes
 
     def describe(self, chosen: Mask) -> str:
@@ -112,58 +113,61 @@ class Cuts:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """One cell for each of the most frequent outputs, one for all others."""
+class Values:
+    """One cell for each of the most frequent values of some columns, one for all others."""
 
+    words: str
+    columns: tuple[int, ...]
     keys: NDArray[np.int64]
     labels: Sequence[str]
-    ordered: bool = False
 
     @staticmethod
-    def learn(left: Table, right: Table, most: int = 4096) -> Whole:
-        """Cells for the outputs seen most often on either side."""
-        keys, first, counts = np.unique(
-            np.concatenate([fingerprint(left), fingerprint(right)]), return_index=True, return_counts=True
-        )
+    def learn(left: Table, right: Table, columns: tuple[int, ...], most: int = 4096) -> Values:
+        """Cells for the values met most often on both sides together."""
+        both = np.concatenate([fingerprint(table, columns) for table in (left, right)])
+        keys, first, counts = np.unique(both, return_index=True, return_counts=True)
         kept = np.sort(np.argsort(-counts, kind="stable")[:most])
-        return Whole(keys[kept], [_row(left, right, int(i)) for i in first[kept]])
+        labels = [_row(left, right, columns, int(index)) for index in first[kept]]
+        return Values(_named(left, columns), columns, keys[kept], labels)
 
     @property
     def cells(self) -> int:
         return len(self.keys) + 1
 
     def codes(self, table: Table) -> Codes:
-        return _places(self.keys, fingerprint(table))
+        return _places(self.keys, fingerprint(table, self.columns))
 
     def describe(self, chosen: Mask) -> str:
         labels = [f"= {label}" for label, taken in zip(self.labels, chosen, strict=False) if taken]
         if chosen[-1]:
-            labels.append("is one not seen often")
-        return f"output {_listed(labels)}"
+            labels.append("is one seldom met")
+        return f"{self.words} {_listed(labels)}"
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """Four cells: outputs met while learning on neither side, only on D, only on D′, on both."""
+class Met:
+    """Four cells: values of some columns met while learning on neither side, only on D, only on D′, on both."""
 
+    words: str
+    columns: tuple[int, ...]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
-    ordered: bool = False
     cells: int = 4
 
     @staticmethod
-    def learn(left: Table, right: Table) -> Seen:
-        """Remember every output met."""
-        return Seen(np.unique(fingerprint(left)), np.unique(fingerprint(right)))
+    def learn(left: Table, right: Table, columns: tuple[int, ...]) -> Met:
+        """Remember every value met."""
+        ours, theirs = (np.unique(fingerprint(table, columns)) for table in (left, right))
+        return Met(_named(left, columns), columns, ours, theirs)
 
     def codes(self, table: Table) -> Codes:
-        keys = fingerprint(table)
+        keys = fingerprint(table, self.columns)
         left, right = (_places(side, keys) < len(side) for side in (self.left, self.right))
         return left.astype(np.intp) + 2 * right.astype(np.intp)
 
     def describe(self, chosen: Mask) -> str:
         words = ("on neither data set", "only on D", "only on D′", "on both")
-        return f"output is among those met before {_listed([w for w, c in zip(words, chosen, strict=True) if c])}"
+        return f"{self.words} is among those met before {_listed([w for w, c in zip(words, chosen, strict=True) if c])}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,6 @@ class Grid:
 
     first: Cells
     second: Cells
-    ordered: bool = False
 
     @property
     def cells(self) -> int:
@@ -208,10 +211,6 @@ class Partition:
     feature: str | None = None
 
     @property
-    def ordered(self) -> bool:
-        return self.inner is not None and self.inner.ordered
-
-    @property
     def cells(self) -> int:
         own = 0 if self.inner is None else self.inner.cells
         return own if self.feature is not None else own + len(self.kinds) + 1
@@ -231,7 +230,8 @@ class Partition:
 
     def counts(self, outcomes: Outcomes) -> NDArray[np.int64]:
         """How many outputs fall in each cell."""
-        return np.bincount(self.codes(outcomes), minlength=self.cells)
+        counts: NDArray[np.int64] = np.bincount(self.codes(outcomes), minlength=self.cells)
+        return counts
 
     def describe(self, chosen: Mask) -> str:
         own = 0 if self.inner is None else self.inner.cells
@@ -257,7 +257,8 @@ def _quantiles(pooled: Column, values: Column, fineness: int) -> Column:
     at = ordered[np.clip(np.concatenate([tail, even, len(ordered) - 1 - tail]), 0, len(ordered) - 1)]
     place = np.minimum(np.searchsorted(pooled, at), len(pooled) - 2)
     below, above = pooled[place], pooled[place + 1]
-    return np.where(np.isfinite(below) & np.isfinite(above), below / 2 + above / 2, below)
+    cuts: Column = np.where(np.isfinite(below) & np.isfinite(above), below / 2 + above / 2, below)
+    return cuts
 
 
 def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> Codes:
@@ -268,11 +269,15 @@ def _places(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> Codes:
     return np.where(keys[places] == wanted, places, len(keys))
 
 
-def _row(left: Table, right: Table, index: int) -> str:
+def _named(table: Table, columns: tuple[int, ...]) -> str:
+    return table.names[columns[0]] if len(columns) == 1 else "output"
+
+
+def _row(left: Table, right: Table, columns: tuple[int, ...], index: int) -> str:
     table, row = (left, index) if index < left.rows else (right, index - left.rows)
-    parts = [repr(values[row].item()) for values in table.columns[:12]]
-    ending = ", …" if len(table.columns) > 12 else ""
-    return parts[0] if len(table.columns) == 1 else f"({', '.join(parts)}{ending})"
+    parts = [repr(table.columns[column][row].item()) for column in columns[:12]]
+    ending = ", …" if len(columns) > 12 else ""
+    return parts[0] if len(columns) == 1 else f"({', '.join(parts)}{ending})"
 
 
 def _runs(chosen: Mask) -> list[tuple[int, int]]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -57,9 +58,9 @@ def combined(table: Table) -> Iterator[Reading]:
         yield Reading("the order of the coordinates", _order)
         for i, j in combinations(range(width), 2):
             words = f"{table.names[table.numeric[j]]} − {table.names[table.numeric[i]]}"
-            yield Reading(words, lambda t, i=i, j=j: t.numbers[:, j] - t.numbers[:, i])
+            yield Reading(words, partial(_difference, i, j))
     else:
-        yield Reading("the last coordinate minus the first", lambda t: t.numbers[:, -1] - t.numbers[:, 0])
+        yield Reading("the last coordinate minus the first", partial(_difference, 0, -1))
 
 
 def hidden(table: Table, index: int) -> Iterator[Reading]:
@@ -67,7 +68,7 @@ def hidden(table: Table, index: int) -> Iterator[Reading]:
     name, kind = table.names[index], table.columns[index].dtype.kind
     if kind == "f":
         yield Reading(f"the exponent of the lowest set bit of {name}", lambda t: lowest_bit(t.columns[index]))
-        yield Reading(f"the fractional part of {name}", lambda t: _modulo(t.columns[index], 1.0))
+        yield Reading(f"the fractional part of {name}", partial(_residue, index, 1.0))
     elif kind == "U":
         yield Reading(f"the length of {name}", lambda t: np.char.str_len(t.columns[index]).astype(np.int64))
 
@@ -79,13 +80,13 @@ def residues(table: Table, index: int, sides: tuple[Column, Column]) -> Iterator
     if kind == "i":
         grids = {grid for grid in grids if grid > 1} | {2, 3, 10, 16}
     for grid in sorted(grids - {1.0}) if kind == "f" else sorted(grids):
-        yield Reading(f"{name} modulo {grid:.6g}", lambda t, g=grid: _modulo(t.columns[index], g))
+        yield Reading(f"{name} modulo {grid:.6g}", partial(_residue, index, grid))
 
 
-def fingerprint(table: Table) -> NDArray[np.int64]:
-    """A 64-bit mixture of all columns, for telling whole outputs apart bit by bit."""
+def fingerprint(table: Table, columns: Sequence[int]) -> NDArray[np.int64]:
+    """A 64-bit mixture of these columns, for telling values apart bit by bit."""
     mixed = np.full(table.rows, 0x9E3779B97F4A7C15, np.uint64)
-    for values in table.columns:
+    for values in (table.columns[index] for index in columns):
         if values.dtype.kind == "U":
             bits = np.fromiter((zlib.crc32(text.encode("utf-8", "replace")) for text in values.tolist()), np.uint64)
         else:
@@ -143,16 +144,23 @@ def score(codes: list[Callable[[Table], NDArray[np.intp]]], ratios: list[NDArray
 
 
 def _rises(table: Table) -> Column:
-    return (np.diff(table.numbers, axis=1) > 0).sum(axis=1)
+    rises: Column = (np.diff(table.numbers, axis=1) > 0).sum(axis=1)
+    return rises
 
 
 def _order(table: Table) -> Column:
     places = np.argsort(table.numbers, axis=1, kind="stable")
     width = places.shape[1]
-    return places @ (width ** np.arange(width))
+    return np.asarray(places @ (width ** np.arange(width)))
 
 
-def _modulo(values: Column, grid: float | int) -> Column:
+def _difference(first: int, second: int, table: Table) -> Column:
+    with np.errstate(invalid="ignore"):
+        return table.numbers[:, second] - table.numbers[:, first]
+
+
+def _residue(index: int, grid: float | int, table: Table) -> Column:
+    values = table.columns[index]
     if values.dtype.kind == "i":
         return np.mod(values, int(grid))
     with np.errstate(invalid="ignore"):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.adversary.bounds import proportion_high, proportion_low, wilson
 from discreet.adversary.outcomes import Outcomes, Table
-from discreet.adversary.partitions import Cells, Cuts, Grid, Partition, Seen, Whole
+from discreet.adversary.partitions import Cells, Cuts, Grid, Met, Partition, Values
 from discreet.adversary.readings import Reading, column, combined, fingerprint, hidden, logistic, residues, score
 
 __all__ = ["Candidate", "Terms", "best_events", "partitions"]
@@ -34,7 +34,7 @@ _JOINED = 6
 _DOUBT = 0.02
 """One-sided doubt applied to the rates seen while choosing."""
 _REPEATS = 16
-"""Whole outputs are searched if at least this many of them come again."""
+"""Exact values are searched if at least this many of them come again."""
 _SPARSE = 4
 """A cell with fewer counts than this says nothing about its own ratio."""
 _PLAINNESS = 0.995
@@ -54,10 +54,11 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An event, which data set it favours, and the ε it promises."""
+    """An event, the cells ever met, which data set the event favours, and the ε it promises."""
 
     partition: Partition
     chosen: NDArray[np.bool_]
+    met: NDArray[np.bool_]
     favours_d: bool
     promise: float
 
@@ -68,14 +69,14 @@ class Candidate:
     @property
     def words(self) -> str:
         """The event in plain words, by its complement where that is shorter."""
-        plain, negated = self.partition.describe(self.chosen), self.partition.describe(~self.chosen)
+        plain, negated = self.partition.describe(self.chosen), self.partition.describe(self.met & ~self.chosen)
         words = plain if len(plain) <= len(negated) + 6 else f"not ({negated})"
         return words if len(words) <= _LONG else f"{words[: _LONG - 1]}…"
 
 
 def partitions(left: Outcomes, right: Outcomes) -> Iterator[Partition]:
     """Every partition worth trying, learned from runs on D (`left`) and D′ (`right`)."""
-    sizes = {kind: 0 for kind in [*left.tables, *right.tables]}
+    sizes = dict.fromkeys([*left.tables, *right.tables], 0)
     for outcomes in (left, right):
         for kind, table in outcomes.tables.items():
             sizes[kind] += table.rows
@@ -105,13 +106,11 @@ def best_events(
 
 def _cells(left: Table, right: Table) -> Iterator[Cells]:
     """Partitions of one kind of output."""
-    if not left.columns:
-        return
-    shown = _most_different(left, right)
     single = {}
-    for index in shown:
+    for index in _most_different(left, right):
+        numeric = left.columns[index].dtype.kind in "if"
         readings = [*hidden(left, index)]
-        if left.columns[index].dtype.kind in "if":
+        if numeric:
             single[index] = _cuts(column(left, index), left, right)
             yield single[index]
             if len(single[index].cuts) > 64:
@@ -121,13 +120,21 @@ def _cells(left: Table, right: Table) -> Iterator[Cells]:
             if len(fine.cuts) < 2:
                 continue
             yield fine
-            if index in single and left.columns[index].dtype.kind == "f":
+            if numeric:
                 yield Grid(_cuts(column(left, index), left, right, 24), fine)
-    yield from _whole_outputs(left, right, single)
+        if not numeric or not _every_value_is_a_cell(single[index], left, right):
+            yield from _exact_values(left, right, (index,))
+    if len(left.columns) > 1:
+        yield from _exact_values(left, right, tuple(range(len(left.columns))))
+    yield from _joined(single, left, right)
+
+
+def _joined(single: dict[int, Cuts], left: Table, right: Table) -> Iterator[Cells]:
+    """Partitions by several numeric columns at once."""
     for reading in combined(left):
         yield _cuts(reading, left, right)
-    for i, j in combinations(sorted(list(single)[:_JOINED]), 2):
-        yield Grid(*(_cuts(column(left, index), left, right, 12) for index in (i, j)))
+    for pair in combinations(sorted(list(single)[:_JOINED]), 2):
+        yield Grid(*(_cuts(column(left, index), left, right, 12) for index in pair))
     if len(single) > 1:
         yield _cuts(_naive_bayes(list(single.values()), left, right), left, right)
         linear = logistic(left, right)
@@ -139,13 +146,11 @@ def _cuts(reading: Reading, left: Table, right: Table, fineness: int = 128) -> C
     return Cuts.learn(reading, reading.read(left), reading.read(right), fineness)
 
 
-def _whole_outputs(left: Table, right: Table, single: dict[int, Cuts]) -> Iterator[Cells]:
-    if len(left.columns) == 1 and single and _every_value_is_a_cell(*single.values(), left, right):
-        return
-    keys = np.concatenate([fingerprint(left), fingerprint(right)])
+def _exact_values(left: Table, right: Table, columns: tuple[int, ...]) -> Iterator[Cells]:
+    keys = np.concatenate([fingerprint(table, columns) for table in (left, right)])
     if len(keys) - len(np.unique(keys)) >= _REPEATS:
-        yield Whole.learn(left, right)
-        yield Seen.learn(left, right)
+        yield Values.learn(left, right, columns)
+        yield Met.learn(left, right, columns)
 
 
 def _every_value_is_a_cell(cuts: Cuts, left: Table, right: Table) -> bool:
@@ -160,8 +165,8 @@ def _most_different(left: Table, right: Table, rows: int = 4000) -> list[int]:
     for ours, theirs in zip(left.columns, right.columns, strict=True):
         a, b = ours[:rows], theirs[:rows]
         values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
-        ranks = (np.bincount(place[: len(a)], minlength=len(values)) / len(a)).cumsum()
-        gaps.append(float(np.abs(ranks - (np.bincount(place[len(a) :], minlength=len(values)) / len(b)).cumsum()).max()))
+        laws = [np.bincount(side, minlength=len(values)) / len(side) for side in np.split(place, [len(a)])]
+        gaps.append(float(np.abs(np.cumsum(laws[0] - laws[1])).max()))
     return sorted(np.argsort(gaps, kind="stable")[::-1][:_WIDE].tolist(), key=lambda index: -gaps[index])
 
 
@@ -177,14 +182,14 @@ def _best_of(
     partition: Partition, learned: tuple[Outcomes, Outcomes], chosen_on: tuple[Outcomes, Outcomes], terms: Terms
 ) -> Candidate:
     ours, theirs = (partition.counts(outcomes) for outcomes in learned)
-    ratio = np.log(ours + 0.5) - np.log(theirs + 0.5)
     counts = [partition.counts(outcomes) for outcomes in chosen_on]
+    ratio = np.log(ours + 0.5) - np.log(theirs + 0.5)
     inner = partition.inner
     weight = 1.0 if inner is None or (isinstance(inner, Cuts) and inner.reading.plain) else _PLAINNESS
     orders = []
-    if partition.ordered:
+    if isinstance(inner, Cuts):
         orders.append((np.arange(partition.cells), weight))
-        ratio = _filled(ratio, ours + theirs >= _SPARSE)
+        ratio = ratio[_nearest(inner, ours + theirs >= _SPARSE)[0]]
     if inner is not None:
         weight *= _PLAINNESS
     orders.append((np.argsort(-ratio, kind="stable"), weight))
@@ -192,14 +197,22 @@ def _best_of(
         (_best_along(order, counts, chosen_on[0].size, weight, terms) for order, weight in orders),
         key=lambda found: found[0],
     )
-    return Candidate(partition, chosen, favours_d, promise)
+    met = ours + theirs + counts[0] + counts[1] > 0
+    if isinstance(inner, Cuts):
+        chosen = np.logical_and.reduce([chosen[cells] for cells in _nearest(inner, met)])
+        met[: inner.nan] = True
+    return Candidate(partition, chosen & met, met, favours_d, promise)
 
 
-def _filled(ratio: NDArray[np.float64], known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Ratios where a cell with hardly a count takes over that of the cell below it on the number line."""
-    below = np.maximum.accumulate(np.where(known, np.arange(len(known)), 0))
-    filled: NDArray[np.float64] = ratio[below]
-    return filled
+def _nearest(cuts: Cuts, known: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For each cell of a number line the nearest known one below and above (itself if known); other cells stay."""
+    cells, line = np.arange(len(known)), slice(0, cuts.nan)
+    places = np.flatnonzero(known[line])
+    below, above = cells.copy(), cells.copy()
+    if len(places):
+        below[line] = places[np.maximum(np.searchsorted(places, cells[line], side="right") - 1, 0)]
+        above[line] = places[np.minimum(np.searchsorted(places, cells[line]), len(places) - 1)]
+    return below, above
 
 
 def _best_along(

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet import ZCDP, ApproxDP, Bounds, Categories, Edge, Event, InvalidArgument, Node, PureDP, RenyiDP, Row, User
 from discreet.core import events
@@ -72,10 +74,13 @@ def test_losses_hold_exact_numbers_and_add_up() -> None:
     assert RenyiDP((2, 3), (1, 2)) + RenyiDP((2, 3), (1, 2)) == RenyiDP((2, 3), (2, 4))
 
 
-def test_a_printed_loss_is_never_below_the_loss() -> None:
-    third = PureDP(Fraction(1, 3))
-    printed = Fraction(repr(third).removeprefix("PureDP(epsilon=").removesuffix(")"))
-    assert printed >= third.epsilon
+@given(st.fractions(min_value=0, max_value=10**9))
+def test_a_printed_loss_is_never_below_the_loss(epsilon: Fraction) -> None:
+    printed = repr(PureDP(epsilon)).removeprefix("PureDP(epsilon=").removesuffix(")")
+    # Either the number itself (as a decimal or as the double it denotes), or a little above.
+    assert epsilon in (Fraction(printed), Fraction(float(printed))) or Fraction(printed) >= epsilon
+    assert Fraction(printed) <= epsilon * (1 + Fraction(1, 10**5))
+    assert repr(PureDP(0.1)) == repr(PureDP("0.1")) == "PureDP(epsilon=0.1)"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ PureDP(epsilon=1.5)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, exact, probability
-from discreet.core.rounding import float_up
 
 __all__ = ["ZCDP", "ApproxDP", "Loss", "PureDP", "RenyiDP"]
 
@@ -100,6 +100,10 @@ Loss = PureDP | ApproxDP | ZCDP | RenyiDP
 
 
 def _shown(value: Fraction) -> str:
-    """A short decimal that is never below the value."""
-    short = f"{float(value):.6g}"
-    return short if Fraction(short) >= value else f"{float_up(value):.17g}"
+    """A short decimal that reads back as this number, or else six significant digits rounded up."""
+    short_form = f"{float(value):.9g}"
+    if value in (Fraction(short_form), Fraction(float(short_form))):
+        return short_form
+    with localcontext(prec=6, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX):
+        short = Decimal(value.numerator) / Decimal(value.denominator)
+    return f"{float(short):.6g}"

@@ -5,7 +5,7 @@ probabilities that differ by a factor truth·(k − 1)/(1 − truth) at most, so
 
 >>> coin = RandomizedResponse(Fraction(3, 4))          # the two-coin form of the book
 >>> coin.loss
-PureDP(epsilon=1.0986122886681098)
+PureDP(epsilon=1.09862)
 >>> poll = RandomizedResponse.for_epsilon(1, categories=4)
 >>> float(round(poll.truth, 4))
 0.4754

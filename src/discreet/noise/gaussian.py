@@ -4,7 +4,7 @@ No floating-point value decides an outcome unless it is farther from the decisio
 beyond the int64 range (σ above 2⁵⁷ only, and then below 10⁻¹⁴) are returned as its ends.
 
 >>> discrete_gaussian(sigma=10, size=5, entropy=Entropy.for_tests(0)).tolist()
-[-21, 4, -2, -7, -14]
+[-1, -9, -4, 13, 5]
 
 Method: rejection from a staircase. The integers within about 6σ are cut into blocks of 2ᵏ neighbours, 64 to 128 blocks
 to a σ; each block gets the height of its largest point, everything beyond is one geometric tail. A word's top 17 bits
@@ -13,15 +13,21 @@ the bits below the top ones the first part of the acceptance coin. Three cases l
 together: a cell shared by several blocks, a coin too high to accept at once, the tail. For σ < 128 the blocks are
 single integers and no coin is needed.
 
-Margin: a height is off by a relative error below (m²/2σ² + ULPS)·2⁻⁵¹ < 2⁻⁴⁵ and a sum of fewer than 2¹¹ heights by
-2⁻⁴¹ more, which moves a block's end by less than 2⁻²³ of a cell: `_SLACK` = 2⁻²² covers it. Acceptance probabilities
-are off by less than 2⁻⁴⁴, covered by `_COIN_SLACK`. What falls within a margin is settled by ball arithmetic.
+Margin. A height e^(−x), x = m²/2σ², is off by less than (2x + ULPS)·e^(−x)·2⁻⁵¹: below 2⁻⁴⁵ of itself for x ≤ 20, below
+2⁻⁷⁰ beyond. Summing fewer than 2¹¹ of them and scaling adds 2⁻⁴¹ of the whole, so a block's end is off by less than
+2⁻²³ of a cell: `_SLACK` covers it. Acceptance probabilities are off by less than 2⁻⁴⁴, which `_COIN_SLACK` covers. What
+falls within a margin is settled by ball arithmetic.
+
+A few draws are not worth a table: they come from discrete Laplace noise of scale t = max(1, ⌊σ⌋), each kept with
+probability exp(−(|k| − σ²/t)²/2σ²), known to 2⁻⁴⁴ as well. The tries are made by the batch, so that the work does not grow
+with the values drawn.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -30,15 +36,14 @@ from flint import arb, ctx
 from discreet.core.exact import Exactable
 from discreet.core.rounding import ball
 from discreet.noise import reference
-from discreet.noise.entropy import Entropy, Words, system
-from discreet.noise.laplace import scale_argument
+from discreet.noise.entropy import Entropy, Words, chosen
+from discreet.noise.laplace import discrete_laplace, scale_argument
 from discreet.noise.settling import Uniform
-from discreet.noise.shape import PART, Integers, Size, empty, parts
+from discreet.noise.shape import PART, Coins, Integers, Size, empty, parts
 
 __all__ = ["discrete_gaussian"]
 
 Doubles = np.ndarray[Any, np.dtype[np.float64]]
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _CELL_BITS = 17
 _CELLS = 1 << _CELL_BITS
@@ -49,19 +54,17 @@ _FAST = 3
 _REACH = 6
 _SHARED = np.iinfo(np.int64).min
 _LARGEST = (1 << 63) - 1
-_FEW = 24
-"""Below this many draws of a new σ the slow sampler is done before a table would be built."""
+_FEW = 256
+"""Up to this many draws are done before a table of a new σ would be built, and not much later than with one."""
 
 
 def discrete_gaussian(sigma: Exactable, size: Size = None, *, entropy: Entropy | None = None) -> Integers:
     """Integers with P(k) ∝ exp(−k²/2σ²); `size` as in numpy, None for one."""
     deviation = scale_argument("sigma", sigma)
-    source = system() if entropy is None else entropy
+    source = chosen(entropy)
     out = empty(size)
     if out.size <= _FEW:
-        for index in range(out.size):
-            draw = reference.discrete_gaussian(deviation, source)
-            out.reshape(-1)[index] = max(-_LARGEST, min(_LARGEST, draw))
+        _fill_few(deviation, out.reshape(-1), source)
         return out
     _draw(_table(deviation), out.reshape(-1), source)
     return out
@@ -74,6 +77,32 @@ def _draw(table: _Table, out: Integers, source: Entropy) -> None:
         fresh: Integers = np.empty(again.size, dtype=np.int64)
         _draw(table, fresh, source)
         out[again] = fresh
+
+
+def _fill_few(sigma: Fraction, out: Integers, source: Entropy) -> None:
+    filled = 0
+    while filled < out.size:
+        draws = _accepted(sigma, 2 * out.size + 16, source)[: out.size - filled]
+        out[filled : filled + draws.size] = draws
+        filled += draws.size
+
+
+def _accepted(sigma: Fraction, tries: int, source: Entropy) -> Integers:
+    """What is left of `tries` draws of discrete Laplace noise."""
+    scale = Fraction(max(1, floor(sigma)))
+    draws = discrete_laplace(scale, tries, entropy=source)
+    words = source.words(tries)
+    distances = np.abs(draws).astype(np.float64) / float(sigma) - float(sigma / scale)
+    odds = np.exp(-0.5 * distances**2)
+    uniforms = words.astype(np.float64) * 2.0**-64
+    kept = uniforms < odds
+    beyond = np.abs(draws) == _LARGEST
+    for index in np.flatnonzero(beyond | (np.abs(uniforms - odds) < _COIN_SLACK)).tolist():
+        # At the end of int64 the draw may have been any larger one: its excess is geometric like the draw itself.
+        magnitude = abs(int(draws[index])) + (reference.geometric(scale, source) if beyond[index] else 0)
+        exponent = (magnitude - sigma**2 / scale) ** 2 / (2 * sigma**2)
+        kept[index] = Uniform(int(words[index]), 64, source).is_below_exp(exponent)
+    return draws[kept]
 
 
 @lru_cache(maxsize=64)
@@ -105,7 +134,7 @@ class _Table:
         self._sure = np.uint64(int((float(worst[fast].min()) - 1e-9) * (1 << _COIN_BITS)) << (64 - _COIN_BITS))
         self._starts = self._cells(blocks.astype(np.int64), fast)
 
-    def _cells(self, blocks: Integers, fast: Flags) -> Integers:
+    def _cells(self, blocks: Integers, fast: Coins) -> Integers:
         """For each cell the first integer of the one fast block that owns it, or `_SHARED`."""
         starts = np.full(_CELLS, _SHARED, dtype=np.int64)
         low = np.ceil(self._ends[:-1] + _SLACK).astype(np.int64)
@@ -132,7 +161,7 @@ class _Table:
 
     def _place(
         self, out: Integers, todo: Integers, words: Words, starts: Integers, lows: Integers, source: Entropy
-    ) -> Flags:
+    ) -> Coins:
         """Draws the table could not place: find the block, toss the rest of the coin; False where rejected."""
         blocks = (starts >> self._bits) + self._reach
         shared = np.flatnonzero(starts == _SHARED)
@@ -159,7 +188,7 @@ class _Table:
             first[index] = place.find(max(int(low), 0), int(high), self._share)
         return first
 
-    def _toss(self, values: Integers, blocks: Integers, words: Words, source: Entropy) -> Flags:
+    def _toss(self, values: Integers, blocks: Integers, words: Words, source: Entropy) -> Coins:
         """Accept each value with probability exp(−(x² − nearest²)/2σ²); the coin's first bits are in the word."""
         coins = (words << np.uint64(_CELL_BITS)) >> np.uint64(64 - _COIN_BITS)
         more = source.words(words.size)
@@ -188,11 +217,10 @@ class _Table:
         return block << self._bits if block >= 0 else ((-block - 1) << self._bits) + 1
 
     def _share(self, last: int) -> arb:
-        """The part of the staircase's mass in blocks up to `last`, enclosed at the precision in force."""
+        """The part of the staircase's mass in blocks up to `last`, not the tail, enclosed at the precision in force."""
         width = 1 << self._bits
         heights = [(-ball(self._least(block) ** 2 * self._rate)).exp() * width for block in range(2 * self._reach)]
-        whole = sum(heights, self._tail_mass())
-        return sum(heights[: last + 1], arb(0)) / whole if last < 2 * self._reach else arb(1)
+        return sum(heights[: last + 1], arb(0)) / sum(heights, self._tail_mass())
 
     def _tail_mass(self) -> arb:
         ratio = (-ball(2 * self._tail * self._rate)).exp()

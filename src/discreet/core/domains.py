@@ -74,7 +74,8 @@ class Bounds:
         low, high = max(-largest, ceil(self.lower)), min(largest, floor(self.upper))
         if array.dtype.kind == "u":
             array = np.minimum(array, np.uint64(largest))
-        return np.clip(array.astype(np.int64), low, high)
+        clipped: np.ndarray[Any, np.dtype[Any]] = np.clip(array.astype(np.int64), low, high)
+        return clipped
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from flint import arb, ctx, fmpz
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least
-from discreet.core.rounding import ball, lower, upper
+from discreet.core.rounding import ball
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.settling import ULPS, Uniform
 from discreet.noise.shape import Coins, Integers, Size, empty, empty_coins, parts
@@ -94,8 +93,8 @@ def toss(odds: Callable[[], arb], out: Coins, source: Entropy) -> None:
     with ctx.workprec(256):
         scaled = odds() * arb(fmpz(1) << 64)
         # A word below `low` is heads and one above `high` tails, whatever bits follow; there are one or two between.
-        low = min(max(floor(lower(scaled)), 0), _LAST_WORD)
-        high = min(floor(upper(scaled)), _LAST_WORD)
+        low = min(max(int(scaled.lower().floor().fmpz()), 0), _LAST_WORD)
+        high = min(int(scaled.upper().floor().fmpz()), _LAST_WORD)
     for part in parts(out):
         words = source.words(part.size)
         np.less(words, np.uint64(low), out=part)

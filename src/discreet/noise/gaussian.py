@@ -19,7 +19,7 @@ Margin. A height e^(−x), x = m²/2σ², is off by less than (2x + ULPS)·e^(�
 falls within a margin is settled by ball arithmetic.
 
 A few draws are not worth a table: they come from discrete Laplace noise of scale t = max(1, ⌊σ⌋), each kept with
-probability exp(−(|k| − σ²/t)²/2σ²), known to 2⁻⁴⁴ as well. The tries are made by the batch, so that the work does not grow
+probability exp(−(|k| − σ²/t)²/2σ²), known to 2⁻⁴⁴ as well. Tries are made by the batch, so that the work does not grow
 with the values drawn.
 """
 

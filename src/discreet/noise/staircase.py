@@ -6,10 +6,10 @@ Steps are `sensitivity` wide but the first, which is `inner` wide on each side; 
 exponent by at most one step, so the noise is ε-DP. `optimal_inner` finds the best first step.
 
 >>> discrete_staircase(1, sensitivity=10, inner=4, size=5, entropy=Entropy.for_tests(0)).tolist()
-[8, -2, -8, -11, -14]
+[-1, 18, -1, -12, -3]
 
-Reference: Geng and Viswanath (2014). Method: step number geometric, place uniform in the step; a place past the inner
-part belongs to the next level and is kept with probability e^(−ε).
+Reference: Geng and Viswanath (2014). Method: the number of whole steps is geometric; a coin says whether the place in
+the step is inner or outer, which weigh r and (Δ − r)·e^(−ε); the place is uniform there; a negative zero is rejected.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from flint import arb, ctx
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive
 from discreet.core.rounding import ball
-from discreet.noise.entropy import Entropy, system
-from discreet.noise.exponential import bernoulli_exp
-from discreet.noise.laplace import geometric, scale_argument
-from discreet.noise.shape import Integers, Size, empty, parts
+from discreet.noise.entropy import Entropy, chosen
+from discreet.noise.exponential import toss
+from discreet.noise.laplace import MAX_SCALE, MIN_SCALE, geometric
+from discreet.noise.shape import Coins, Integers, Size, empty, parts
 from discreet.noise.uniform import uniform
 
 __all__ = ["discrete_staircase", "optimal_inner", "staircase_error"]
@@ -37,32 +37,34 @@ def discrete_staircase(
     epsilon: Exactable, sensitivity: int, inner: int, size: Size = None, *, entropy: Entropy | None = None
 ) -> Integers:
     """Integers with the staircase law."""
-    exponent = positive("epsilon", epsilon)
-    scale_argument("1/epsilon", 1 / exponent)
-    step = natural("sensitivity", sensitivity)
-    if not 1 <= natural("inner", inner) <= step:
-        raise InvalidArgument("inner", inner, f"from 1 to the sensitivity {step}", "use optimal_inner")
-    if step > 1 << 60:
-        raise InvalidArgument("sensitivity", sensitivity, "at most 2^60 grid steps", "use a coarser grid")
-    source = system() if entropy is None else entropy
+    exponent, step = _arguments(epsilon, sensitivity)
+    first = natural("inner", inner)
+    if first > step:
+        raise InvalidArgument("inner", inner, f"at most the sensitivity {step}", "use optimal_inner")
+    source = chosen(entropy)
     out = empty(size)
     for part in parts(out):
-        _fill(part, exponent, step, inner, source)
+        _fill(part, exponent, step, first, source)
     return out
 
 
 def _fill(out: Integers, epsilon: Fraction, step: int, inner: int, source: Entropy) -> None:
+    def odds_of_outer() -> arb:
+        weight = (step - inner) * (-ball(epsilon)).exp()
+        return weight / (inner + weight)
+
     todo = np.arange(out.size)
     while todo.size:
+        outer: Coins = np.empty(todo.size, dtype=np.bool_)
+        toss(odds_of_outer, outer, source)
         turns = geometric(1 / epsilon, todo.size, entropy=source)
-        places = uniform(step, todo.size, entropy=source)
+        places = uniform(inner, todo.size, entropy=source)
+        if outer.any():
+            places[outer] = inner + uniform(step - inner, int(outer.sum()), entropy=source)
         signs = -(source.words(todo.size) & np.uint64(1)).astype(np.int64)
-        kept = np.ones(todo.size, dtype=np.bool_)
-        outer = np.flatnonzero(places >= inner)
-        kept[outer] = bernoulli_exp(epsilon, outer.size, entropy=source)
         beyond = turns > (_LARGEST - places) // step
         magnitudes = np.where(beyond, _LARGEST, np.where(beyond, 0, turns) * step + places)
-        kept &= (magnitudes != 0) | (signs == 0)
+        kept = (magnitudes != 0) | (signs == 0)
         out[todo[kept]] = ((magnitudes ^ signs) - signs)[kept]
         todo = todo[~kept]
 
@@ -83,10 +85,19 @@ def staircase_error(epsilon: Fraction, sensitivity: int, inner: int) -> arb:
 
 def optimal_inner(epsilon: Exactable, sensitivity: int) -> int:
     """The first step that makes E|X| least (any is private; this one is best)."""
-    exponent = positive("epsilon", epsilon)
-    step = natural("sensitivity", sensitivity)
+    exponent, step = _arguments(epsilon, sensitivity)
     with ctx.workprec(256):
         # The continuous optimum is γ = 1/(1 + e^(ε/2)) of the step; on integers the best is near it.
-        near = int(float((step / (1 + (ball(exponent) / 2).exp())).mid()))
+        near = int((step / (1 + (ball(exponent) / 2).exp())).lower().floor().fmpz())
         candidates = sorted({min(max(near + shift, 1), step) for shift in range(-2, 4)})
-        return min(candidates, key=lambda inner: float(staircase_error(exponent, step, inner).mid()))
+        return min(candidates, key=lambda inner: staircase_error(exponent, step, inner).mid())
+
+
+def _arguments(epsilon: Exactable, sensitivity: int) -> tuple[Fraction, int]:
+    exponent = positive("epsilon", epsilon)
+    if not MIN_SCALE <= exponent <= MAX_SCALE:
+        raise InvalidArgument("epsilon", epsilon, "from 2^-60 to 2^60", "give an epsilon of a practical size")
+    step = natural("sensitivity", sensitivity)
+    if step > MAX_SCALE:
+        raise InvalidArgument("sensitivity", sensitivity, "at most 2^60 grid steps", "use a coarser grid")
+    return exponent, step

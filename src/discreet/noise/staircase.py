@@ -86,7 +86,7 @@ def staircase_error(epsilon: Fraction, sensitivity: int, inner: int) -> arb:
 def optimal_inner(epsilon: Exactable, sensitivity: int) -> int:
     """The first step that makes E|X| least (any is private; this one is best)."""
     exponent, step = _arguments(epsilon, sensitivity)
-    with ctx.workprec(256):
+    with ctx.workprec(512):
         # The continuous optimum is γ = 1/(1 + e^(ε/2)) of the step; on integers the best is near it.
         near = int((step / (1 + (ball(exponent) / 2).exp())).lower().floor().fmpz())
         candidates = sorted({min(max(near + shift, 1), step) for shift in range(-2, 4)})

@@ -17,7 +17,7 @@ Margin. Let y be the real number inside the floor and ŷ its double. For U ≥ 2
 double moves ln U by at most 2⁻⁴⁶ + 2⁻⁵³; `numpy.log` of a number in [2⁻¹⁷, 1] is off by at most ULPS·2⁻⁴⁹ = 2⁻⁴⁵; the
 rounded constants, product and sum add less than 2⁻⁴⁷. Hence |ŷ − y| < scale·2⁻⁴⁴. The paths below compute 2^F·ŷ with
 scale·2⁻⁴⁴ ≤ 2^−F and settle by ball arithmetic every draw with ŷ within 2^−F of a whole number, and every U < 2⁻¹⁷.
-Settling takes some 50 µs, so a clock that fine can tell the one draw in 2¹⁷ that lies more than 11.7 scales out.
+Settling takes some 20 µs, so a clock that fine can tell the one draw in 2¹⁷ that lies more than 11.7 scales out.
 
 Scales above 2³⁰ would leave too many draws to settle: there the magnitude is split into a high digit, geometric with
 scale/2ᵏ ≤ 2²⁰, and k low bits accepted with probability exp(−low/scale) ≥ 1 − 2⁻¹⁹.

@@ -8,7 +8,7 @@ Fraction(30, 1)
 >>> round(float(sigma / 2**10), 4), round(float(gaussian_sigma_classic("0.9", "1e-6", 1)), 4)
 (4.6588, 5.8876)
 >>> from discreet.core.events import Laplace
->>> round(float(calibrate(lambda scale: Laplace(scale, 1), PureDP("0.1"), low=1, high=1000)), 4)
+>>> round(float(calibrate(lambda scale: Laplace(scale, 1), PureDP("0.1"), low=1, high=1000)), 2)
 10.0
 >>> laplace_budget(error=100, beta="0.05", sensitivity=1), gaussian_budget(100, "0.05", squared_sensitivity=1)
 (PureDP(epsilon=0.0298072), ZCDP(rho=0.000192073))
@@ -20,18 +20,19 @@ and gets it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.accounting.approximate import satisfies
+from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.conversions import affordable
 from discreet.accounting.enclosures import above
 from discreet.accounting.gaussian import continuous_delta, discrete_delta
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
-from discreet.accounting.search import least
+from discreet.accounting.search import crossing, least, logarithm
 from discreet.accounting.zcdp import zcdp
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import Event, Gaussian
 from discreet.core.exact import Exactable, at_least, natural, positive, probability
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
@@ -48,8 +49,12 @@ __all__ = [
     "within",
 ]
 
-CALIBRATION_BITS = 24
-"""A calibrated parameter is within one part in 2²⁴ of the least that fits."""
+CALIBRATION_BITS = 16
+"""A calibrated parameter is within one part in 2¹⁶ of the least that fits."""
+
+MARGIN = Fraction(1, 2**30)
+"""Gaussian noise is made for an ε smaller by this share, so that accountants that search for ε give no more than was
+asked for."""
 
 
 def laplace_scale(epsilon: Exactable, sensitivity: int) -> Fraction:
@@ -62,8 +67,10 @@ def gaussian_sigma(
 ) -> Fraction:
     """The least standard deviation, in grid steps, for discrete Gaussian noise on `dimension` integers to be
     (ε, δ)-private: the lesser of the exact continuous answer corrected for the grid and the answer by zCDP."""
-    budget, moved, high = _gaussian_arguments(epsilon, delta, squared_sensitivity)
+    asked, moved, _ = _gaussian_arguments(epsilon, delta, squared_sensitivity)
     coordinates = natural("dimension", dimension)
+    budget = ApproxDP(asked.epsilon * (1 - MARGIN), asked.delta)
+    high = _zcdp_sigma(budget, moved)
 
     def holds(sigma: Fraction) -> bool:
         event = Gaussian(sigma**2, moved, coordinates)
@@ -104,28 +111,39 @@ def calibrate(
     bottom, top = positive("low", low), positive("high", high)
     if bottom > top:
         raise InvalidArgument("low", low, f"at most high = {float(top):g}", "give the range to search")
-
-    def holds(parameter: Fraction) -> bool:
-        return within(make_event(parameter), budget)
-
-    if not holds(top):
+    if _excess(make_event(top), budget) > 0:
         raise InvalidArgument("high", high, f"enough noise for {budget}", "give a larger high, or a larger budget")
-    return bottom if holds(bottom) else least(holds, bottom, top, natural("bits", bits))
+
+    def excess(parameter: Fraction) -> float:
+        try:
+            return _excess(make_event(parameter), budget)
+        except NotAccountable:
+            return math.inf
+
+    return bottom if excess(bottom) <= 0 else crossing(excess, bottom, top, natural("bits", bits))
+
+
+def _excess(event: Event, budget: Loss) -> float:
+    """The logarithm of how many budgets the event costs, positive exactly when it costs more than one."""
+    match budget:
+        case PureDP(epsilon):
+            pairs = [(pure(event).epsilon, epsilon)]
+        case ZCDP(rho):
+            pairs = [(zcdp(event).rho, rho)]
+        case RenyiDP(orders, epsilons):
+            pairs = list(zip(renyi(event, orders).epsilons, epsilons, strict=True))
+        case ApproxDP(epsilon, delta):
+            pairs = [(approximate(event, delta).epsilon, epsilon)]
+        case _:
+            raise InvalidArgument("budget", budget, "a loss", "give PureDP, ApproxDP, ZCDP or RenyiDP")
+    if all(cost <= cap for cost, cap in pairs):
+        return max((min(0.0, logarithm(cost / cap)) for cost, cap in pairs if cost), default=-math.inf)
+    return max(max(math.ulp(0.0), logarithm(cost / cap)) if cap else math.inf for cost, cap in pairs if cost > cap)
 
 
 def within(event: Event, budget: Loss) -> bool:
     """Whether the event's loss is proven to be at most the budget."""
-    match budget:
-        case PureDP(epsilon):
-            return pure(event).epsilon <= epsilon
-        case ZCDP(rho):
-            return zcdp(event).rho <= rho
-        case RenyiDP(orders, epsilons):
-            return all(a <= b for a, b in zip(renyi(event, orders).epsilons, epsilons, strict=True))
-        case ApproxDP():
-            return satisfies(event, budget)
-        case _:
-            raise InvalidArgument("budget", budget, "a loss", "give PureDP, ApproxDP, ZCDP or RenyiDP")
+    return satisfies(event, budget) if isinstance(budget, ApproxDP) else _excess(event, budget) <= 0
 
 
 def laplace_budget(error: Exactable, beta: Exactable, sensitivity: int) -> PureDP:
@@ -159,4 +177,8 @@ def _gaussian_arguments(
     """The budget, Δ², and the σ that zCDP asks for."""
     budget = ApproxDP(at_least("epsilon", epsilon, 0), probability("delta", delta))
     moved = positive("squared_sensitivity", squared_sensitivity)
-    return budget, moved, sqrt_up(moved / (2 * affordable(budget, ZCDP).rho))
+    return budget, moved, _zcdp_sigma(budget, moved)
+
+
+def _zcdp_sigma(budget: ApproxDP, squared_sensitivity: Fraction) -> Fraction:
+    return sqrt_up(squared_sensitivity / (2 * affordable(budget, ZCDP).rho))

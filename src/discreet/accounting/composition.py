@@ -27,6 +27,9 @@ from discreet.core.rounding import PRECISION, ball, upper
 
 __all__ = ["advanced", "basic", "heterogeneous", "optimal"]
 
+LARGEST_ADVANCED = 1000
+"""Above this ε the e^ε of advanced composition is a number that nobody can use."""
+
 
 def basic(losses: Iterable[PureDP | ApproxDP]) -> ApproxDP:
     """The ε and the δ add up, whatever each mechanism learns from the outputs before it (Dwork, Roth, Theorem B.1)."""
@@ -37,6 +40,8 @@ def basic(losses: Iterable[PureDP | ApproxDP]) -> ApproxDP:
 def advanced(epsilon: Exactable, delta: Exactable, k: int, slack: Exactable) -> ApproxDP:
     """√(2k·ln(1/δ′))·ε + kε(e^ε − 1) at kδ + δ′, where δ′ is the `slack` (Dwork, Roth, Theorem 3.20)."""
     e, d, times, spare = _homogeneous(epsilon, delta, k, slack)
+    if e > LARGEST_ADVANCED:
+        raise InvalidArgument("epsilon", epsilon, f"at most {LARGEST_ADVANCED} for this theorem", "use optimal")
     if spare == 0:
         return ApproxDP(times * e, min(Fraction(1), times * d))
     composed = above(lambda: ball(e) * ((-2 * times * ball(spare).log()).sqrt() + times * ball(e).expm1()))

@@ -38,6 +38,10 @@ SMOOTHNESS = math.log(4 * 2.0**32)
 """The smoothing variance is chosen so that κ ≤ 2⁻³²·μ, which moves ε by less than anyone reports."""
 
 
+FAR = 100
+"""Beyond this many deviations erfc is computed without its factor e^{−x²}."""
+
+
 def continuous_delta(epsilon: Fraction, mu_squared: Fraction) -> Fraction:
     """At least the δ at ε of continuous Gaussian noise that moves by μ > 0 standard deviations."""
     return min(Fraction(1), max(Fraction(0), above(lambda: _delta(ball(epsilon), ball(mu_squared)))))
@@ -70,9 +74,21 @@ def discrete_epsilon(events: Gaussians, delta: Fraction) -> Fraction | None:
 
 
 def _delta(epsilon: arb, mu_squared: arb) -> arb:
+    """½·(erfc(z) − e^ε·erfc(w)) with z, w = (ε/μ ∓ μ/2)/√2, so that ε = w² − z² and e^ε·erfc(w) = e^{−z²}·erfcx(w)."""
     mu = mu_squared.sqrt()
-    centre, half, root = epsilon / mu, mu / 2, arb(2).sqrt()
-    return (((centre - half) / root).erfc() - epsilon.exp() * ((centre + half) / root).erfc()) / 2
+    root = arb(2).sqrt()
+    z, w = (epsilon / mu - mu / 2) / root, (epsilon / mu + mu / 2) / root
+    if z > FAR:
+        return (-z * z).exp() * (_erfcx(z) - _erfcx(w)) / 2
+    if w > FAR:
+        here = 2 - (-z * z).exp() * _erfcx(-z) if z < -FAR else z.erfc()
+        return (here - (-z * z).exp() * _erfcx(w)) / 2
+    return (z.erfc() - epsilon.exp() * w.erfc()) / 2
+
+
+def _erfcx(x: arb) -> arb:
+    """e^{x²}·erfc(x), which keeps its accuracy at large x."""
+    return (x * x).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb.pi().sqrt()
 
 
 def _smoothed_delta(mu_squared: Fraction, kappa: Fraction, epsilon: Fraction) -> Fraction:

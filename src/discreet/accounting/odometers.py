@@ -8,7 +8,7 @@ stops, whatever made her stop.
 >>> for _ in range(10):
 ...     reading.charge(Gaussian(Fraction(10**6), Fraction(10**4)))
 >>> reading.loss
-ApproxDP(epsilon=1.8784104929737209, delta=1e-06)
+ApproxDP(epsilon=1.87842, delta=1e-06)
 
 Let Z be the privacy loss of all answers so far. For a fixed order α = 1 + λ, e^{λ(Z − Σ D_α)} is a supermartingale
 under any adaptive choice, so by Ville's inequality Z ≤ Σ D_α + ln(1/δ_α)/λ holds at all times except with probability

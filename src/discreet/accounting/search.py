@@ -17,7 +17,7 @@ from fractions import Fraction
 
 from discreet.core.rounding import shorten_down, shorten_up
 
-__all__ = ["largest", "least", "logarithm", "lowest"]
+__all__ = ["crossing", "largest", "least", "logarithm", "lowest"]
 
 BITS = 40
 """Results are within one part in 2^BITS of the best."""
@@ -54,6 +54,29 @@ def _between(low: Fraction, high: Fraction) -> Fraction:
     """The middle, in powers of two while the ends are far apart."""
     doublings = int(high / low).bit_length()
     return low * 2 ** (doublings // 2) if doublings > 3 else (low + high) / 2
+
+
+def crossing(excess: Callable[[Fraction], float], low: Fraction, high: Fraction, bits: int = BITS) -> Fraction:
+    """As `least` for the condition excess ≤ 0, where excess is also a smooth falling function of the logarithm: secants
+    need far fewer calls than halving. The sign must be proven; the size only guides."""
+    above, below = excess(low), excess(high)
+    aim = 1
+    for attempt in range(4 * bits + 64):
+        if high - low <= high / 2**bits:
+            break
+        ratio, width = high / low, logarithm(high / low)
+        share = above / (above - below) if math.isfinite(above) and attempt % 4 < 3 and ratio < 2**900 else 0.5
+        # The next point is put a little beyond the estimate, on the side that closes the gap if the estimate is good.
+        place = min(max(share + aim * 2.0 ** (-bits - 2) / width, 1e-3), 1 - 1e-3)
+        middle = shorten_up(low * Fraction(math.exp(place * width)), bits + 8)
+        if not low < middle < high:
+            middle = _between(low, high)
+        value = excess(middle)
+        if value <= 0:
+            high, below, aim = middle, value, -1
+        else:
+            low, above, aim = middle, value, 1
+    return high
 
 
 def lowest(function: Callable[[float], float], low: float, high: float) -> float:

@@ -5,7 +5,7 @@ An event is ρ-zCDP when its Rényi divergence of every order α > 1 is at most 
 >>> zcdp(Gaussian(variance=Fraction(100), squared_sensitivity=Fraction(2), dimension=2))
 ZCDP(rho=0.01)
 >>> zcdp(Pure(Fraction(1))), zcdp(BoundedRange(Fraction(1)))
-(ZCDP(rho=0.46211715726000979), ZCDP(rho=0.125))
+(ZCDP(rho=0.462118), ZCDP(rho=0.125))
 
 Discrete Gaussian noise on ℤᵈ has exactly the Δ²/2σ² of the continuous (Canonne, Kamath, Steinke 2020, Theorem 14).
 

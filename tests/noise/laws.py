@@ -2,9 +2,9 @@
 
 The test. For counts of n draws in k bins of probability p, n·KL(counts/n ‖ p) has a moment generating function no
 larger than that of a gamma variable of shape k − 1 (Agrawal 2020), so it exceeds x with probability at most
-e^(−x)·(e·x/(k − 1))^(k−1). No bin needs a least expected count and nothing is asymptotic. `limit` is the x at which the
-bound is `ALARM`. Against a wrong law q the statistic is n·KL(q ‖ p) give or take √(n·Var(ln q/p)): `power_margin` is how
-many of those deviations lie between it and the limit.
+e^(−x)·(e·x/(k − 1))^(k−1). No bin needs a least expected count and nothing is asymptotic. `limit` is the x at which
+the bound is `ALARM`. Against a wrong law q the statistic is n·KL(q ‖ p) give or take √(n·Var(ln q/p)): `power_margin`
+is how many of those deviations lie between it and the limit.
 
 >>> round(limit(2), 1), round(limit(40), 1)
 (24.9, 94.1)
@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from flint import arb, ctx
@@ -46,7 +47,7 @@ def law_of(cumulative: Callable[[int], arb], cuts: Sequence[int]) -> Law:
     ordered = tuple(sorted({cut for cut in cuts if abs(cut) < LARGEST}))
     with ctx.workprec(256):
         ends = [arb(0), *(cumulative(cut) for cut in ordered), arb(1)]
-        odds = tuple(max(0.0, float((high - low).mid())) for low, high in zip(ends, ends[1:], strict=False))
+        odds = tuple(max(0.0, float((high - low).mid())) for low, high in pairwise(ends))
     return Law(ordered, odds)
 
 

@@ -10,6 +10,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from tests.noise import laws
+from tests.noise.laws import LARGEST, Law, table_law
 
 from discreet.noise import (
     Entropy,
@@ -27,8 +29,6 @@ from discreet.noise import (
     uniform,
 )
 from discreet.noise import gaussian as gaussian_module
-from tests.noise import laws
-from tests.noise.laws import LARGEST, Law, table_law
 
 SIZE = 1_000_000
 SCALES = [

@@ -78,7 +78,7 @@ def test_fingerprints_tell_bit_patterns_apart():
 def test_logistic_score_separates_what_a_line_separates():
     rng = np.random.default_rng(0)
     left, right = (table_of(rng.normal(0, 1, (2000, 2)) + shift) for shift in (1.0, -1.0))
-    score = logistic(left, right)
+    score = logistic(left, right, [0, 1])
     assert score is not None
     assert score.read(left).mean() > 1 > -1 > score.read(right).mean()
-    assert logistic(table_of(np.ones(5)), table_of(np.ones(5))) is None
+    assert logistic(table_of(np.ones((5, 2))), table_of(np.ones((5, 2))), [0, 1]) is None

@@ -16,6 +16,8 @@ from tests.broken import HONEST
 from discreet.adversary import audit
 from discreet.core.losses import PureDP
 
+pytestmark = pytest.mark.slow
+
 TIGHT = {"counted", "histogram", "sum_on_a_grid", "randomized_response", "permute_and_flip_choice", "fixed_keys"}
 
 

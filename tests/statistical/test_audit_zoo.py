@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tests.broken import HONEST, ZOO
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("specimen", ZOO, ids=lambda specimen: specimen.name)
 def test_the_broken_one_is_caught(specimen):

@@ -107,13 +107,17 @@ def lowest_bit(values: Column) -> NDArray[np.int64]:
     return np.where(exponent == 0x7FF, special, power).astype(np.int64)
 
 
-def logistic(table: Table, other: Table, rows: int = 50_000, rounds: int = 12) -> Reading | None:
-    """The linear score that best tells the two tables apart, or None where the coordinates do not allow one."""
-    both = np.vstack([table.numbers[:rows], other.numbers[:rows]])
-    came = np.repeat([1.0, 0.0], [len(table.numbers[:rows]), len(other.numbers[:rows])])
+def logistic(left: Table, right: Table, columns: Sequence[int], rows: int = 50_000, rounds: int = 12) -> Reading | None:
+    """The linear score of these columns that best tells the two tables apart, or None where there are too few rows."""
+
+    def stacked(table: Table, rows: int | None = None) -> NDArray[np.float64]:
+        return np.column_stack([table.columns[index][:rows].astype(np.float64) for index in columns])
+
+    both = np.vstack([stacked(left, rows), stacked(right, rows)])
+    came = np.repeat([1.0, 0.0], [min(left.rows, rows), min(right.rows, rows)])
     finite = np.isfinite(both).all(axis=1)
     both, came = both[finite], came[finite]
-    if both.shape[1] < 2 or len(both) < 10 * both.shape[1]:
+    if len(both) < 10 * len(columns):
         return None
     centre, spread = np.median(both, axis=0), np.maximum(both.std(axis=0), 1e-12)
 
@@ -128,7 +132,7 @@ def logistic(table: Table, other: Table, rows: int = 50_000, rounds: int = 12) -
         gradient = design.T @ (came - chance) - weights
         curvature = (design * (chance * (1 - chance))[:, None]).T @ design + np.eye(len(weights))
         weights = weights + np.linalg.solve(curvature, gradient)
-    return Reading("a logistic score of the coordinates", lambda t: standard(t.numbers) @ weights)
+    return Reading("a logistic score of the coordinates", lambda t: standard(stacked(t)) @ weights)
 
 
 def score(codes: list[Callable[[Table], NDArray[np.intp]]], ratios: list[NDArray[np.float64]]) -> Reading:

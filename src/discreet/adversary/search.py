@@ -137,7 +137,7 @@ def _joined(single: dict[int, Cuts], left: Table, right: Table) -> Iterator[Cell
         yield Grid(*(_cuts(column(left, index), left, right, 12) for index in pair))
     if len(single) > 1:
         yield _cuts(_naive_bayes(list(single.values()), left, right), left, right)
-        linear = logistic(left, right)
+        linear = logistic(left, right, list(single))
         if linear is not None:
             yield _cuts(linear, left, right)
 

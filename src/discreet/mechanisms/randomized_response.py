@@ -91,12 +91,15 @@ class RandomizedResponse:
     def accuracy(self, beta: Exactable, people: int) -> float:
         """With probability 1 − β, every estimated fraction is within this of the fraction among the `people` asked.
 
-        Hoeffding's bound on each category's number of reports, and a union over the categories.
+        Each report names a category with probability `truth` or `lie`, so its variance is at most that of the two.
+        The lesser of Bernstein's and Hoeffding's bounds on each category's reports, and a union over the categories.
         """
         tail = probability("beta", beta)
-        asked = natural("people", people)
         lie = (1 - self.truth) / (self.categories - 1)
-        return float_up(sqrt_up(log_up(2 * self.categories / tail) / (2 * asked)) / (self.truth - lie))
+        variance = max(self.truth * (1 - self.truth), lie * (1 - lie))
+        rate = log_up(2 * self.categories / tail) / natural("people", people)
+        bernstein = rate / 3 + sqrt_up((rate / 3) ** 2 + 2 * rate * variance)
+        return float_up(min(bernstein, sqrt_up(rate / 2)) / (self.truth - lie))
 
     def _checked(self, reports: object) -> Integers:
         codes = np.asarray(reports)

@@ -31,6 +31,7 @@ from discreet.adversary.search import Candidate, Terms, best_events, partitions
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, probability
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
+from discreet.core.rounding import float_down, float_up
 
 __all__ = ["Audit", "audit"]
 
@@ -72,7 +73,7 @@ class Audit:
         if isinstance(loss, PureDP):
             return self.epsilon_at(0.0) > loss.epsilon
         if isinstance(loss, ApproxDP):
-            return self.epsilon_at(float(loss.delta)) > loss.epsilon
+            return self.epsilon_at(float_up(loss.delta)) > loss.epsilon
         if isinstance(loss, ZCDP):
             bounds = [(order, float(loss.rho) * order) for order in _ORDERS]
         elif isinstance(loss, RenyiDP):
@@ -113,8 +114,8 @@ def audit(
     if total < _LEAST:
         raise InvalidArgument("samples", samples, f"at least {_LEAST}", "run the mechanism more often")
     sure = probability("confidence", confidence)
-    spared = float(probability("delta", delta, zero=True))
-    alpha = float(1 - sure) / (2 * FINALISTS)
+    spared = float_up(probability("delta", delta, zero=True))
+    alpha = float_down((1 - sure) / (2 * FINALISTS))
     learning, choosing = min(total // 4, LEARNING), min(total // 4, CHOOSING)
     draw = _drawer(mechanism, batch, features)
 

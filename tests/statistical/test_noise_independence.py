@@ -93,6 +93,7 @@ def test_sign_is_independent_of_size(
     assert not independent(tied, np.abs(tied), fair, sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sample", "scale"), LARGE, ids=[f"{s.__name__} {float(x):.3g}" for s, x in LARGE])
 def test_low_bits_of_wide_noise_are_uniform_and_independent_of_the_sign(
     sample: Callable[..., np.ndarray], scale: Fraction

@@ -1,0 +1,16 @@
+"""Fixtures of the noise tests."""
+
+import pytest
+from tests.noise.spies import Watched
+
+from discreet.noise import exponential, gaussian, laplace
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> list[Watched]:
+    """Every uniform that is handed to ball arithmetic while the test runs, in order."""
+    made: list[Watched] = []
+    watched = type("WatchedHere", (Watched,), {"made": made})
+    for module in (exponential, gaussian, laplace):
+        monkeypatch.setattr(module, "Uniform", watched)
+    return made

@@ -47,11 +47,15 @@ def test_every_transcript_moves_by_at_most_the_loss(monotonic: bool, positives: 
     assert 0.3 < worst <= 1
 
 
-def test_runs_follow_the_law() -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_runs_follow_the_law(at_once: bool) -> None:
     mechanism = SparseVector.for_epsilon(1, 12, 1)
     entropy = Entropy.for_tests(1)
     tries = 8_000
-    first = sum(mechanism.release([2, 2], entropy=entropy).values[0].above for _ in range(tries))
+    if at_once:
+        first = sum(mechanism.release([2, 2], entropy=entropy).values[0].above for _ in range(tries))
+    else:
+        first = sum(mechanism.start(entropy=entropy).ask(2).above for _ in range(tries))
     expected = transcript_chance(mechanism, [2], [True])
     spread = np.sqrt(tries * expected * (1 - expected))
     assert abs(first - tries * expected) < 6.5 * spread

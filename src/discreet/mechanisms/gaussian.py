@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from flint import arb, ctx
@@ -101,13 +102,13 @@ class Gaussian:
         steps = _squared_steps(moved, grid, coordinates if real else 0)
         return cls(sigma(steps) * grid.step, moved, coordinates, real, grid)
 
-    @property
+    @cached_property
     def events(self) -> tuple[events.Gaussian]:
         """What `release` will run, in grid steps."""
         moved = _squared_steps(self.squared_sensitivity, self.grid, self.dimension if self.real else 0)
         return (events.Gaussian((self.sigma / self.grid.step) ** 2, moved, self.dimension),)
 
-    @property
+    @cached_property
     def loss(self) -> ZCDP:
         """squared_sensitivity/2σ², rounding to the grid included."""
         return zcdp(self.events[0])

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from flint import ctx
@@ -68,13 +69,13 @@ class Laplace:
         steps = _steps(moved, grid, coordinates if real else 0)
         return cls(steps * grid.step / budget, moved, coordinates, real, grid)
 
-    @property
+    @cached_property
     def events(self) -> tuple[events.Laplace]:
         """What `release` will run, in grid steps."""
         steps = _steps(self.sensitivity, self.grid, self.dimension if self.real else 0)
         return (events.Laplace(self.scale / self.grid.step, steps),)
 
-    @property
+    @cached_property
     def loss(self) -> PureDP:
         """sensitivity/scale, rounding to the grid included."""
         return pure(self.events[0])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,12 @@ class RandomizedResponse:
         odds = exp_down(min(positive("epsilon", epsilon), Fraction(64)))
         return cls(odds / (odds + max(natural("categories", categories) - 1, 1)), categories)
 
-    @property
+    @cached_property
     def events(self) -> tuple[events.Pure]:
         """What one person's report runs."""
         return (events.Pure(log_up(self.truth * (self.categories - 1) / (1 - self.truth))),)
 
-    @property
+    @cached_property
     def loss(self) -> PureDP:
         """What one report costs the person who gives it."""
         return pure(self.events[0])

@@ -25,6 +25,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from typing import ClassVar
 
@@ -67,12 +68,12 @@ class _Selection(ABC):
         """How much one step of score is worth in log-odds."""
         return self.epsilon / (self.sensitivity if self.monotonic else 2 * self.sensitivity)
 
-    @property
+    @cached_property
     def events(self) -> tuple[Event]:
         """What `release` will run."""
         return (self.event(self.epsilon),)
 
-    @property
+    @cached_property
     def loss(self) -> PureDP:
         """ε."""
         return pure(self.events[0])

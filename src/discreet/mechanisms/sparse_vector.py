@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from discreet.noise.grid import INTEGERS
 from discreet.noise.laplace import discrete_laplace, scale_argument
 
 __all__ = ["Answer", "SparseVector", "SparseVectorRun"]
+
+_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -104,12 +107,12 @@ class SparseVector:
         """cΔ/ε₃."""
         return self.positives * self.sensitivity / self.epsilon_values if self.epsilon_values else None
 
-    @property
+    @cached_property
     def events(self) -> tuple[events.Pure]:
         """What a whole run costs, however many questions are asked."""
         return (events.Pure(self.epsilon_threshold + self.epsilon_questions + self.epsilon_values),)
 
-    @property
+    @cached_property
     def loss(self) -> PureDP:
         """ε₁ + ε₂ + ε₃."""
         return pure(self.events[0])
@@ -126,15 +129,20 @@ class SparseVector:
         return SparseVectorRun(self, system() if entropy is None else entropy)
 
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
-        """Answers to questions given all at once, up to the last one above."""
+        """Answers to questions given all at once, up to the last one above: the law of `start` and `ask`, in one go."""
         source = system() if entropy is None else entropy
-        answers = np.asarray(data).reshape(-1)
-        run = self.start(entropy=source)
-        said: list[Answer] = []
-        for answer in answers:
-            if run.exhausted:
-                break
-            said.append(run.ask(answer))
+        counts = to_steps(np.asarray(data).reshape(-1), INTEGERS, False, np.asarray(data).size)
+        bar = self.threshold + int(discrete_laplace(self.threshold_scale, entropy=source))
+        noisy = saturating_sum(counts, discrete_laplace(self.question_scale, counts.size, entropy=source))
+        above = np.flatnonzero(noisy >= max(-_LARGEST, min(bar, _LARGEST)))[: self.positives]
+        asked = above[-1] + 1 if above.size == self.positives else counts.size
+        values: list[int | None] = [None] * above.size
+        if self.value_scale is not None:
+            fresh = discrete_laplace(self.value_scale, above.size, entropy=source)
+            values = saturating_sum(counts[above], fresh).tolist()
+        said = [Answer(False)] * int(asked)
+        for place, value in zip(above.tolist(), values, strict=True):
+            said[place] = Answer(True, value)
         return Release(tuple(said), self.loss, self.events, None, source.private)
 
 

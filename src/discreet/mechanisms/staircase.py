@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from flint import ctx
@@ -44,34 +45,39 @@ class Staircase:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
 
-    @property
+    @cached_property
     def grid(self) -> Grid:
         """The integers, or for a real a million steps to the sensitivity."""
         return Grid.finer_than(self.sensitivity, _STEPS) if self.real else INTEGERS
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """The sensitivity in grid steps."""
         return self.grid.spanning(self.sensitivity)
 
-    @property
+    @cached_property
+    def inner(self) -> int:
+        """The first step of the stairs, in grid steps."""
+        return optimal_inner(self.epsilon, self.steps)
+
+    @cached_property
     def events(self) -> tuple[events.Pure]:
         """What `release` will run."""
         return (events.Pure(self.epsilon),)
 
-    @property
+    @cached_property
     def loss(self) -> PureDP:
         """ε."""
         return pure(self.events[0])
 
-    @property
+    @cached_property
     def mean_error(self) -> float:
         """E|noise|."""
         with ctx.workprec(256):
-            mean = staircase_error(self.epsilon, self.steps, optimal_inner(self.epsilon, self.steps))
+            mean = staircase_error(self.epsilon, self.steps, self.inner)
             return float_up(upper(mean) * self.grid.step)
 
-    @property
+    @cached_property
     def laplace_error(self) -> float:
         """E|noise| of Laplace noise with the same guarantee: 2p/(1 − p²) steps with p = e^(−ε/steps)."""
         with ctx.workprec(256):
@@ -89,7 +95,6 @@ class Staircase:
         """One number with noise."""
         steps = to_steps(data, self.grid, self.real, 1)
         source = system() if entropy is None else entropy
-        inner = optimal_inner(self.epsilon, self.steps)
-        noise = discrete_staircase(self.epsilon, self.steps, inner, steps.shape, entropy=source)
+        noise = discrete_staircase(self.epsilon, self.steps, self.inner, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
         return Release(values, self.loss, self.events, self.accuracy, source.private)

@@ -7,8 +7,8 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.accounting.brute import ball, number, precisely, response
 from tests.accounting.brute import delta as exact_delta
-from tests.accounting.brute import response
 
 from discreet.accounting import affordable, convert, delta_at, epsilon_at, renyi, simple_zcdp_epsilon, zcdp
 from discreet.accounting.conversions import best_order, renyi_cap
@@ -82,6 +82,24 @@ def test_the_cap_at_one_order_is_tight() -> None:
     assert epsilon_at(RenyiDP((order,), (cap,)), "1e-6") <= 1 + F(1, 10**20)
     assert epsilon_at(RenyiDP((order,), (cap * F(1001, 1000),)), "1e-6") > 1
     assert renyi_cap(ApproxDP("0.001", "1e-9"), 2) == 0
+
+
+@given(st.fractions(F(1), F(5)), st.fractions(F(2), F(60)))
+def test_budgets_round_down_and_losses_round_up(epsilon: F, order: F) -> None:
+    """The same number from both sides: what the cap costs is the budget, up to a last bit on the safe side."""
+    chance = F(1, 10**6)
+    cap = renyi_cap(ApproxDP(epsilon, chance), order)
+    if cap:
+        overhead = epsilon_at(RenyiDP((order,), (100,)), chance) - 100
+        exact = precise_overhead(order, chance)
+        assert epsilon - cap >= exact >= epsilon - cap - F(1, 2**60)
+        assert overhead >= exact >= overhead - F(1, 2**60)
+
+
+@precisely
+def precise_overhead(order: F, chance: F) -> F:
+    alpha = ball(order)
+    return number((1 - 1 / alpha).log() - (ball(chance) * alpha).log() / (alpha - 1))
 
 
 def test_every_pair_that_is_implied_converts() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 from tests.accounting.brute import delta, gaussian, product
 
-from discreet.accounting.gaussian import continuous_delta, discrete_delta, discrete_epsilon
+from discreet.accounting.gaussian import _smoothed_delta, continuous_delta, discrete_delta, discrete_epsilon
 from discreet.core.events import Gaussian
 
 
@@ -24,6 +24,11 @@ def test_continuous_noise_follows_the_formula(epsilon: float, mu: float) -> None
 def test_noise_on_one_integer_is_bounded(moved: int, variance: F, epsilon: F) -> None:
     exact = delta(gaussian(variance, moved, moved), gaussian(variance, 0, moved), epsilon)
     assert exact <= discrete_delta([(Gaussian(variance, F(moved**2)), 1)], epsilon)
+
+
+def test_factors_between_the_two_laws_are_charged_twice_in_epsilon_and_once_in_delta() -> None:
+    expected = exp(0.1) * float(continuous_delta(F(8, 10), F(1)))
+    assert float(_smoothed_delta(F(1), F(1, 10), F(1))) == pytest.approx(expected, rel=1e-12)
 
 
 def test_noise_on_two_integers_is_bounded() -> None:

@@ -29,6 +29,11 @@ def test_equal_leaves_are_counted_together() -> None:
     assert dict(parts(event)) == {NOISE: 3 * 10**9, Pure(F(1)): 2 * 10**9}
 
 
+def test_every_sample_drawn_counts() -> None:
+    for sampled in (PoissonSampled(F(1, 2), NOISE), FixedSizeSampled(1, 2, NOISE)):
+        assert parts(Composed((sampled, Repeated(sampled, 3), sampled))) == ((sampled, 5),)
+
+
 @pytest.mark.parametrize(
     "free",
     [

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from tests.accounting.brute import (
     SLACK,
     Table,
+    ball,
     bounded_range,
     divergence,
     gaussian,
     laplace,
     mixture,
+    number,
     product,
     response,
     worst,
@@ -23,6 +25,7 @@ from tests.accounting.brute import (
 
 from discreet.accounting import convert, pure, renyi
 from discreet.accounting.renyi import DEFAULT_ORDERS, HIGHEST_SAMPLED
+from discreet.accounting.sampling import backward_excess
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,
@@ -152,6 +155,26 @@ def test_several_events_on_one_poisson_sample_hold_both_ways() -> None:
     p, q = adaptive(1), adaptive(0)
     event = PoissonSampled(rate, Composed((Gaussian(variance, F(1)), Laplace(F(1), 1))))
     never_below(event, mixture([(1 - rate, q), (rate, p)]), q)
+
+
+WEIGHTS = st.lists(st.integers(1, 1000), min_size=3, max_size=3)
+
+
+@given(WEIGHTS, WEIGHTS, st.fractions(F(1, 1000), F(9, 10)), st.integers(2, 12))
+def test_the_bound_for_pairs_that_no_reflection_swaps(left: list[int], right: list[int], rate: F, order: int) -> None:
+    """E_Q[(1 − γ + γf)^{1−n}] by exact sums, for three outcomes of any probabilities."""
+    p, q = ([F(w, sum(weights)) for w in weights] for weights in (left, right))
+    exact = sum(b * (1 - rate + rate * a / b) ** (1 - order) for a, b in zip(p, q, strict=True)) - 1
+    second = sum(a * a / b for a, b in zip(p, q, strict=True)) - 1
+    assert number(backward_excess(rate, order, ball(second))) >= exact * (1 - F(1, 2**40))
+
+
+def test_without_that_bound_some_pair_would_be_underestimated() -> None:
+    """Rare under P, common under Q: the divergence of Q from the mixture is the larger one."""
+    rate, order, p, q = F(1, 2), 6, [F(1, 1000), F(999, 1000)], [F(1, 2), F(1, 2)]
+    forward = sum(b * (1 - rate + rate * a / b) ** order for a, b in zip(p, q, strict=True))
+    backward = sum(b * (1 - rate + rate * a / b) ** (1 - order) for a, b in zip(p, q, strict=True))
+    assert backward > forward
 
 
 def sums_of_samples(data: tuple[int, ...], size: int, noise: type[Event]) -> Table:

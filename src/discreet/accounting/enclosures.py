@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from discreet.core.rounding import PRECISION, shorten_up, upper
+from discreet.core.rounding import PRECISION, lower, shorten_up, upper
 
 __all__ = ["above", "below", "enclosed", "finitely_above", "total"]
 
@@ -33,18 +33,20 @@ EXACT_BITS = 256
 
 def above(formula: Callable[[], arb]) -> Fraction:
     """At least the value of the formula, which must be finite."""
-    return _bounded(enclosed(formula))
+    enclosure = enclosed(formula)
+    return FAINTEST if _faint(enclosure) else upper(enclosure)
 
 
 def below(formula: Callable[[], arb]) -> Fraction:
     """At most the value of the formula, which must be finite."""
-    return -_bounded(-enclosed(formula))
+    enclosure = enclosed(formula)
+    return -FAINTEST if _faint(enclosure) else lower(enclosure)
 
 
 def finitely_above(formula: Callable[[], arb]) -> Fraction | None:
     """At least the value of the formula, or None when no finite bound was found."""
     enclosure = enclosed(formula)
-    return _bounded(enclosure) if enclosure.is_finite() else None
+    return above(lambda: enclosure) if enclosure.is_finite() else None
 
 
 def total(values: Iterable[Fraction]) -> Fraction:
@@ -66,5 +68,5 @@ def enclosed(formula: Callable[[], arb]) -> arb:
         precision *= 2
 
 
-def _bounded(enclosure: arb) -> Fraction:
-    return FAINTEST if enclosure.abs_upper() < _FAINTEST else upper(enclosure)
+def _faint(enclosure: arb) -> bool:
+    return bool(enclosure.abs_upper() < _FAINTEST) and not enclosure.is_zero()

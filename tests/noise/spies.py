@@ -1,6 +1,6 @@
 """Watching what a sampler reads: the words it was given, and the uniforms it had settled by ball arithmetic."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from discreet.noise.entropy import Entropy, Words
 from discreet.noise.settling import Uniform
@@ -40,3 +40,22 @@ class Watched(Uniform):
     def words_read(self) -> int:
         """How many words it had to be extended by."""
         return (self._bits - self.first[1]) // 64
+
+
+class Readings:
+    """What was known of each uniform when it was decided: its word, and where that left it open, what was read on."""
+
+    def __init__(self, settled: Iterable[Watched]) -> None:
+        self._extended = [uniform for uniform in settled if uniform.words_read]
+
+    def of(self, prefix: int, bits: int, decided: Callable[[int, int], bool]) -> tuple[int, int]:
+        """The leading bits the next decision rested on; uniforms must be asked for in the order they were drawn."""
+        if decided(prefix, bits):
+            return prefix, bits
+        uniform = self._extended.pop(0)
+        assert uniform.first == (prefix, bits)
+        return uniform.known
+
+    @property
+    def unused(self) -> int:
+        return len(self._extended)

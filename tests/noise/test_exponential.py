@@ -1,13 +1,14 @@
 """Exponential coins and Gibbs choices decide as exact arithmetic does on the same words, on and round boundaries."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.noise.spies import Counted, Watched
+from tests.noise.spies import Counted, Readings, Watched
 
 from discreet.core.rounding import ball
 from discreet.noise import Entropy, bernoulli_exp, gibbs, heads
@@ -30,10 +31,14 @@ def words_of(number: int, count: int) -> list[int]:
     return [number >> 64 * (count - 1 - i) & ONES for i in range(count)]
 
 
-def below(prefix: int, bits: int, odds: arb) -> bool | None:
+def below(odds: arb, prefix: int, bits: int) -> bool | None:
     """Whether all U that start with these bits are below the odds (True), none (False), or it is open."""
     scaled = odds * arb(fmpz(1) << bits)
     return True if scaled >= prefix + 1 else False if scaled <= prefix else None
+
+
+def is_decided(odds: arb, prefix: int, bits: int) -> bool:
+    return below(odds, prefix, bits) is not None
 
 
 EXPONENTS = [Fraction(1, 10**9), Fraction(1, 3), Fraction(1), Fraction(7), Fraction(40), Fraction(2**50 + 1, 2**51)]
@@ -79,15 +84,12 @@ def test_heads_equal_the_exact_comparison_on_the_same_words(rate: Fraction, sett
             shift = [0, 1, -1, 2**9, -(2**9), 2**13, -(2**13)][place % 7]
             words.append(min(max(on_it + shift, 0), ONES))
         coins = heads(scores, rate, entropy=scripted(*words)).tolist()
-        waiting = list(settled)
+        readings = Readings(settled)
+        assert readings.unused > 0
         for gap, word, coin in zip(gaps, words, coins, strict=True):
-            if gap == 0:
-                assert coin
-                continue
-            known = waiting.pop(0).known if waiting and waiting[0].first == (word, 64) else (word, 64)
-            assert coin is below(*known, (-ball(rate * gap)).exp())
-    assert not waiting
-    assert any(uniform.words_read for uniform in settled)
+            odds = (-ball(rate * gap)).exp()
+            assert coin is below(odds, *readings.of(word, 64, partial(is_decided, odds)))
+        assert not readings.unused
 
 
 def test_the_best_score_is_always_heads_and_a_rate_of_zero_makes_all_best() -> None:
@@ -107,6 +109,10 @@ class Shares:
         unit = arb(fmpz(1) << bits)
         starts = index == 0 or self.ends[index - 1] <= arb(prefix) / unit
         return starts and (index == len(self.ends) - 1 or arb(prefix + 1) / unit <= self.ends[index])
+
+
+    def decide(self, prefix: int, bits: int) -> bool:
+        return any(self.holds(index, prefix, bits) for index in range(len(self.ends)))
 
 
 SCORES = [
@@ -133,12 +139,11 @@ def test_gibbs_equals_the_exact_choice_on_the_same_words(
             shifts = (0, 1, 2, 2**9, 2**12, 2**13, 2**16, 2**20)
             words += [min(max(edge + sign * shift, 0), ONES) for shift in shifts for sign in (-1, 1)]
         drawn = gibbs(np.array(scores), rate, len(words), entropy=scripted(*words)).tolist()
-        waiting = list(settled)
+        readings = Readings(settled)
         for word, index in zip(words, drawn, strict=True):
-            known = waiting.pop(0).known if waiting and waiting[0].first == (word, 64) else (word, 64)
-            assert shares.holds(index, *known)
-    assert not waiting
-    assert settled
+            assert shares.holds(index, *readings.of(word, 64, shares.decide))
+        assert not readings.unused
+        assert settled
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])

@@ -1,11 +1,12 @@
 """The discrete Gaussian's table, coins and boundaries are those of the documented staircase, to the last bit."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
-from tests.noise.spies import Counted, Watched
+from tests.noise.spies import Counted, Readings, Watched
 
 from discreet.core.rounding import ball
 from discreet.noise import Entropy, discrete_gaussian, discrete_laplace, reference
@@ -54,17 +55,26 @@ class Staircase:
             starts = self.ends[index] <= arb(prefix) / unit
             return starts and (index == len(self.ends) - 1 or arb(prefix + 1) / unit <= self.ends[index + 1])
 
+    def places(self, near: int, prefix: int, bits: int) -> bool:
+        """Whether all uniforms that start with these bits lie in one block, `near` or one beside it."""
+        blocks = range(max(near - 2, 0), min(near + 3, len(self.ends)))
+        return any(self.holds(index, prefix, bits) for index in blocks)
+
     def boundary(self, index: int, bits: int) -> int:
         """The first bits of the uniform where block `index` ends."""
         with ctx.workprec(PRECISION):
             return int((self.ends[index + 1] * arb(fmpz(1) << bits)).mid().floor().fmpz())
 
 
-def is_below_exp(prefix: int, bits: int, exponent: Fraction) -> bool | None:
+def is_below_exp(exponent: Fraction, prefix: int, bits: int) -> bool | None:
     """Whether every U that starts with these bits is below exp(−exponent), or none."""
     with ctx.workprec(PRECISION):
         scaled = (-ball(exponent)).exp() * arb(fmpz(1) << bits)
         return True if scaled >= prefix + 1 else False if scaled <= prefix else None
+
+
+def is_decided(exponent: Fraction, prefix: int, bits: int) -> bool:
+    return is_below_exp(exponent, prefix, bits) is not None
 
 
 @pytest.mark.parametrize("sigma", NARROW + WIDE, ids=label)
@@ -123,12 +133,11 @@ def test_places_are_found_in_the_block_that_owns_them(sigma: Fraction, settled: 
     places = [min(max(place, 0), (1 << bits) - 1) for place in places]
     cells = np.array([place >> 64 for place in places], dtype=np.uint64)
     found = stairs.table._find(cells, Entropy.scripted_for_tests([place & ONES for place in places])).tolist()
-    waiting = list(settled)
+    readings = Readings(settled)
+    assert readings.unused > 0
     for place, index in zip(places, found, strict=True):
-        known = waiting.pop(0).known if waiting and waiting[0].first == (place, bits) else (place, bits)
-        assert stairs.holds(index, *known)
-    assert not waiting
-    assert any(uniform.words_read for uniform in settled)
+        assert stairs.holds(index, *readings.of(place, bits, partial(stairs.places, index)))
+    assert not readings.unused
 
 
 @pytest.mark.parametrize("sigma", WIDE, ids=label)
@@ -153,13 +162,12 @@ def test_coins_fall_as_their_exact_odds_say(sigma: Fraction, settled: list[Watch
     words = np.array([(coin >> 64) << (64 - _CELL_BITS - _COIN_BITS) for coin in coins], dtype=np.uint64)
     source = Entropy.scripted_for_tests([coin & ONES for coin in coins])
     kept = stairs.table._toss(np.array(values), np.array(blocks), words, source).tolist()
-    waiting = list(settled)
+    readings = Readings(settled)
+    assert readings.unused > 0
     for value, index, coin, accepted in zip(values, blocks, coins, kept, strict=True):
-        known = waiting.pop(0).known if waiting and waiting[0].first == (coin, bits) else (coin, bits)
         exponent = (value**2 - stairs.nearest[index] ** 2) / (2 * sigma * sigma)
-        assert is_below_exp(*known, exponent) == accepted
-    assert not waiting
-    assert any(uniform.words_read for uniform in settled)
+        assert is_below_exp(exponent, *readings.of(coin, bits, partial(is_decided, exponent))) is accepted
+    assert not readings.unused
 
 
 def fast_word(stairs: Staircase, block: int) -> int:
@@ -271,14 +279,15 @@ def test_a_few_draws_are_the_first_accepted_of_their_tries(sigma: Fraction, sett
             coins[place] = min(int(odds.mid().floor().fmpz()) + place % 5 - 2, ONES)
         coins[place] = max(coins[place], 0)
     draws = discrete_gaussian(sigma, size, entropy=Entropy.scripted_for_tests([*words, *coins])).tolist()
-    waiting = [uniform for uniform in settled if uniform.first[1] == 64]
+    readings = Readings(uniform for uniform in settled if uniform.first[1] == 64)
+    assert readings.unused > 0
     accepted = []
     for draw, coin in zip(tried, coins, strict=True):
-        known = waiting.pop(0).known if waiting and waiting[0].first == (coin, 64) else (coin, 64)
-        heads = is_below_exp(*known, excess(sigma, draw))
+        exponent = excess(sigma, draw)
+        heads = is_below_exp(exponent, *readings.of(coin, 64, partial(is_decided, exponent)))
         assert heads is not None
         accepted += [draw] if heads else []
-    assert not waiting
+    assert not readings.unused
     kept = min(len(accepted), size)
     assert draws[:kept] == accepted[:kept]
 
@@ -292,7 +301,7 @@ def test_a_try_at_the_end_of_int64_is_continued_beyond_it(
     # Of eighteen tries the first is 89 scales out; the second is the plain 2^19·ln 2 high digits of half a uniform.
     plain = [1 << 62] * (tries - 1)
     laplace_words = [0, *plain, 0, 1 << 62, *[0] * tries, *[0] * tries]
-    chance = is_below_exp(1 << 10, 64, excess(sigma, LARGEST + further))
+    chance = is_below_exp(excess(sigma, LARGEST + further), 1 << 10, 64)
     assert chance == accepted
     script = [*laplace_words, 1 << 10, *[0] * (tries - 1)]
     draw = int(discrete_gaussian(sigma, entropy=Entropy.scripted_for_tests(script)))

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
-from tests.noise.spies import Counted, Watched
+from tests.noise.spies import Counted, Readings, Watched
 
 from discreet.core.rounding import ball
 from discreet.noise import Entropy, discrete_laplace, geometric
@@ -70,21 +70,17 @@ def test_draws_equal_the_formula_of_their_words(scale: Fraction, signed: bool, s
     words = tricky_words(scale, signed, np.random.default_rng(int(scale * 1000)))
     sample = discrete_laplace if signed else geometric
     draws = sample(scale, len(words), entropy=Entropy.scripted_for_tests(words)).tolist()
-    waiting = list(settled)
-    straddling = 0
+    readings = Readings(settled)
+    assert readings.unused > 0
+
+    def decided(prefix: int, bits: int) -> bool:
+        return magnitude(scale, signed, prefix, bits) is not None
+
     for word, draw in zip(words, draws, strict=True):
-        low = word & LARGEST
-        known = (low, 63)
-        if waiting and waiting[0].first == known:
-            known = waiting.pop(0).known
-        elif magnitude(scale, signed, low, 63) is None:
-            pytest.fail(f"the word {word} does not decide the draw, yet it was not settled")
-        straddling += magnitude(scale, signed, low, 63) is None
-        expected = magnitude(scale, signed, *known)
+        expected = magnitude(scale, signed, *readings.of(word & LARGEST, 63, decided))
         assert expected is not None
         assert draw == (-expected if signed and word & SIGN else expected)
-    assert not waiting
-    assert straddling > 0
+    assert not readings.unused
 
 
 @pytest.mark.parametrize("signed", [True, False], ids=["laplace", "geometric"])

@@ -1,11 +1,15 @@
 """What the margins rest on, measured; and that a uniform is read exactly as far as a question needs."""
 
 import math
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb, ctx
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 from tests.noise.spies import Counted
 
 from discreet.core.rounding import ball
@@ -58,6 +62,16 @@ def test_numpy_agrees_with_itself_on_arrays_of_every_length() -> None:
             part = points[start : start + length]
             apart = np.array([np.log(point) for point in part])
             assert (np.abs(np.log(part) - apart) <= MEASURED * np.spacing(np.abs(apart))).all()
+
+
+@pytest.mark.slow
+def test_numpy_is_as_good_without_the_vector_units_of_this_machine() -> None:
+    found = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    tests = "test_numpy_log_is_within_its_units or test_numpy_exp_is_within_its_units"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", tests, __file__]
+    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(found)}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("denominator", [3, 7, 10**40 + 1])

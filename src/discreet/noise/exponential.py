@@ -5,7 +5,8 @@
     heads(scores, rate):       independent coins, P(i heads) = exp(−rate·(max − scores[i]))
 
 Scores are integers, rates exact rationals. In double precision each probability is known to a relative error of
-a few units; a uniform that falls within it of a decision boundary is extended and settled by ball arithmetic.
+a few units; a uniform that falls within it of a decision boundary is extended and settled by ball arithmetic. Whatever
+numpy is told to do about underflow, it is no error here: that would depend on the scores.
 
 >>> gibbs(np.array([0, 5, 9]), rate=1, size=8, entropy=Entropy.for_tests(0)).tolist()
 [2, 2, 2, 2, 2, 2, 2, 2]
@@ -50,6 +51,7 @@ def bernoulli_exp(x: Exactable, size: Size = None, *, entropy: Entropy | None = 
     return out
 
 
+@np.errstate(under="ignore")
 def heads(scores: Integers, rate: Exactable, *, entropy: Entropy | None = None) -> Coins:
     """One coin for each score, heads with probability exp(−rate·(max − score)); a best score is always heads."""
     gaps = _gaps(scores)
@@ -67,6 +69,7 @@ def heads(scores: Integers, rate: Exactable, *, entropy: Entropy | None = None) 
     return coins | certain
 
 
+@np.errstate(under="ignore")
 def gibbs(scores: Integers, rate: Exactable, size: Size = None, *, entropy: Entropy | None = None) -> Integers:
     """Indices with P(i) ∝ exp(rate·scores[i])."""
     gaps = _gaps(scores)

@@ -58,6 +58,7 @@ _FEW = 256
 """Up to this many draws are done before a table of a new σ would be built, and not much later than with one."""
 
 
+@np.errstate(under="ignore")
 def discrete_gaussian(sigma: Exactable, size: Size = None, *, entropy: Entropy | None = None) -> Integers:
     """Integers with P(k) ∝ exp(−k²/2σ²); `size` as in numpy, None for one."""
     deviation = scale_argument("sigma", sigma)

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
+from tests.noise.blocks import PRECISION, Staircase
 from tests.noise.spies import Counted, Readings, Watched
 
 from discreet.core.rounding import ball
@@ -13,7 +14,6 @@ from discreet.noise import Entropy, discrete_gaussian, discrete_laplace, referen
 from discreet.noise import gaussian as module
 from discreet.noise.gaussian import _CELL_BITS, _COIN_BITS, _FEW, _SHARED, _SLACK, _Table
 
-PRECISION = 500
 LARGEST = (1 << 63) - 1
 ONES = (1 << 64) - 1
 NARROW = [Fraction(s) for s in ("1e-6", "0.05", "0.5", "1", "3.7", "63.9", "127.99")]
@@ -22,48 +22,6 @@ WIDE = [Fraction(128), Fraction(1000), Fraction(2**20) + Fraction(1, 3), Fractio
 
 def label(sigma: Fraction) -> str:
     return f"{float(sigma):.4g}"
-
-
-class Staircase:
-    """The documented staircase, from its own definition and in high precision."""
-
-    def __init__(self, sigma: Fraction) -> None:
-        self.sigma = sigma
-        table = _Table(sigma)
-        self.table, self.width, self.reach = table, 1 << table._bits, table._reach
-        self.nearest = [min(abs(x) for x in (b * self.width, (b + 1) * self.width - 1)) for b in self.blocks]
-        with ctx.workprec(PRECISION):
-            rate = 1 / (2 * sigma * sigma)
-            heights = [(-ball(m * m * rate)).exp() * self.width for m in self.nearest]
-            start = self.reach * self.width
-            # Two geometric tails from `start` on, with the slope of the Gaussian there.
-            tail = 2 * (-ball(start * start * rate)).exp() / (1 - (-ball(2 * start * rate)).exp())
-            whole, run = sum(heights, tail), arb(0)
-            self.ends = [arb(0)]
-            for height in heights:
-                run += height
-                self.ends.append(run / whole)
-
-    @property
-    def blocks(self) -> range:
-        return range(-self.reach, self.reach)
-
-    def holds(self, index: int, prefix: int, bits: int) -> bool:
-        """Whether all uniforms that start with these bits lie in block `index` (the last: the tail)."""
-        with ctx.workprec(PRECISION):
-            unit = arb(fmpz(1) << bits)
-            starts = self.ends[index] <= arb(prefix) / unit
-            return starts and (index == len(self.ends) - 1 or arb(prefix + 1) / unit <= self.ends[index + 1])
-
-    def places(self, near: int, prefix: int, bits: int) -> bool:
-        """Whether all uniforms that start with these bits lie in one block, `near` or one beside it."""
-        blocks = range(max(near - 2, 0), min(near + 3, len(self.ends)))
-        return any(self.holds(index, prefix, bits) for index in blocks)
-
-    def boundary(self, index: int, bits: int) -> int:
-        """The first bits of the uniform where block `index` ends."""
-        with ctx.workprec(PRECISION):
-            return int((self.ends[index + 1] * arb(fmpz(1) << bits)).mid().floor().fmpz())
 
 
 def is_below_exp(exponent: Fraction, prefix: int, bits: int) -> bool | None:
@@ -170,12 +128,6 @@ def test_coins_fall_as_their_exact_odds_say(sigma: Fraction, settled: list[Watch
     assert not readings.unused
 
 
-def fast_word(stairs: Staircase, block: int) -> int:
-    """A word that the table places in a block at once, at its first integer."""
-    cell = int(np.flatnonzero(stairs.table._starts == block * stairs.width)[0])
-    return cell << (64 - _CELL_BITS)
-
-
 @pytest.mark.parametrize("sigma", [Fraction("3.7"), Fraction(1000)], ids=label)
 @pytest.mark.parametrize("depth", [0, 1, 2])
 def test_a_word_on_a_block_end_is_extended_until_it_leaves_it(
@@ -189,7 +141,7 @@ def test_a_word_on_a_block_end_is_extended_until_it_leaves_it(
     cell = on_it >> (bits - _CELL_BITS)
     extension = [on_it >> 64 * (depth - i) & ONES for i in range(depth + 1)]
     place = 0 if stairs.width == 1 else 3
-    words = [cell << (64 - _CELL_BITS) | place, *[fast_word(stairs, 0)] * (size - 1), *extension]
+    words = [cell << (64 - _CELL_BITS) | place, *[stairs.fast_word(0)] * (size - 1), *extension]
     for last, block in ((0, index), (ONES, index + 1)):
         settled.clear()
         # A coin of zeros accepts whatever the block; the narrow table has no coins.
@@ -213,9 +165,9 @@ def test_a_coin_on_its_odds_is_extended(sigma: Fraction, kept: bool, settled: li
         on_it = int(((-ball(exponent)).exp() * arb(fmpz(1) << (_COIN_BITS + 64))).mid().floor().fmpz())
     apart = stairs.table._bits > 64 - _CELL_BITS - _COIN_BITS
     coin = (on_it >> 64) << (64 - _CELL_BITS - _COIN_BITS)
-    words = [fast_word(stairs, block) | coin | (0 if apart else place), *[fast_word(stairs, 0)] * (size - 1)]
+    words = [stairs.fast_word(block) | coin | (0 if apart else place), *[stairs.fast_word(0)] * (size - 1)]
     places = [place, *[0] * (size - 1)] if apart else []
-    redrawn = [fast_word(stairs, 1), *([5] if apart else [])]
+    redrawn = [stairs.fast_word(1), *([5] if apart else [])]
     script = [*words, *places, on_it & ONES, 0 if kept else ONES, *([] if kept else redrawn)]
     draws = discrete_gaussian(sigma, size, entropy=Entropy.scripted_for_tests(script))
     assert draws[0] == (value if kept else stairs.width + (5 if apart else 0))
@@ -232,7 +184,7 @@ def test_the_last_place_of_all_is_in_the_tail(
     size = _FEW + 1
     start = stairs.reach * stairs.width
     apart = stairs.table._bits > 64 - _CELL_BITS - _COIN_BITS
-    words = [ONES, *[fast_word(stairs, 0)] * (size - 1), *([0] * size if apart else []), ONES]
+    words = [ONES, *[stairs.fast_word(0)] * (size - 1), *([0] * size if apart else []), ONES]
     words += [0] if stairs.width > 1 else []
     asked: list[Fraction] = []
     beyond = iter([5, 0])

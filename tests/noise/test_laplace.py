@@ -5,13 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
+from tests.noise.formulas import PRECISION, boundary, magnitude, offset
 from tests.noise.spies import Counted, Readings, Watched
 
 from discreet.core.rounding import ball
 from discreet.noise import Entropy, discrete_laplace, geometric
 from discreet.noise.laplace import _plan
 
-PRECISION = 700
 LARGEST = (1 << 63) - 1
 SIGN = 1 << 63
 SCALES = [Fraction(s) for s in ("1e-6", "0.05", "0.5", "1", "3.7", "64", "1000")] + [
@@ -19,30 +19,6 @@ SCALES = [Fraction(s) for s in ("1e-6", "0.05", "0.5", "1", "3.7", "64", "1000")
     Fraction(10**9),
     Fraction(2**30),
 ]
-
-
-def offset(scale: Fraction, signed: bool) -> arb:
-    """c = ln(2/(1+p)) for two sides, 0 for one."""
-    return (2 / (1 + (-1 / ball(scale)).exp())).log() if signed else arb(0)
-
-
-def magnitude(scale: Fraction, signed: bool, prefix: int, bits: int) -> int | None:
-    """⌊scale·(c − ln U)⌋ if it is the same for all U that start with these bits, by itself and in high precision."""
-    with ctx.workprec(PRECISION):
-        if prefix == 0:
-            return None
-        unit = arb(fmpz(1) << bits)
-        ends = [ball(scale) * (offset(scale, signed) - (arb(u) / unit).log()) for u in (prefix + 1, prefix)]
-        whole = [max(0, int(end.mid().floor().fmpz())) for end in ends]
-        assert all(end.rad() < arb(2) ** -200 for end in ends)
-        return whole[0] if whole[0] == whole[1] else None
-
-
-def boundary(scale: Fraction, signed: bool, k: int, bits: int = 63) -> int:
-    """The first `bits` bits of the U at which the magnitude changes between k − 1 and k."""
-    with ctx.workprec(PRECISION):
-        u = (offset(scale, signed) - k / ball(scale)).exp()
-        return int((u * arb(fmpz(1) << bits)).mid().floor().fmpz())
 
 
 def tricky_words(scale: Fraction, signed: bool, generator: np.random.Generator) -> list[int]:

@@ -30,17 +30,22 @@ the other.
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from threading import Lock
+from typing import Any, get_args
 
 from discreet.accounting.meters import Composition, Meter, Sums, composition_for, meters_for
 from discreet.accounting.parts import neighbours
-from discreet.core.errors import BudgetExceeded, NotAccountable
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import Event
-from discreet.core.exact import Exactable
+from discreet.core.exact import Exactable, exact
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
 from discreet.core.units import Neighbours
 
 __all__ = ["Composition", "Filter"]
+
+DECIMAL_BITS = 8192
+"""Longer numbers are written in hexadecimal, which takes linear time and has no limit of digits."""
 
 
 class Filter:
@@ -60,7 +65,10 @@ class Filter:
     ) -> None:
         self.budget = budget
         self.composition = composition_for(budget, composition)
-        self._meters = meters_for(budget, self.composition, delta_share, order)
+        self.delta_share = exact("delta_share", delta_share)
+        self._meters = _meters(
+            budget, self.composition, self.delta_share, None if order is None else exact("order", order)
+        )
         self._sums: tuple[Sums | None, ...] = tuple(meter.start for meter in self._meters)
         self._relation: Neighbours | None = None
         self._lock = Lock()
@@ -68,16 +76,57 @@ class Filter:
     def __repr__(self) -> str:
         return f"Filter({self.budget}, spent={self.spent}, remaining={self.remaining})"
 
+    @classmethod
+    def revive(cls, budget: Loss, state: dict[str, Any]) -> Filter:
+        """The filter that wrote `state`, to go on from there; `budget` may be another one of the same definition.
+
+        A budget that the events so far have passed already is refused.
+        """
+        remedy = "give what Filter.state wrote, unchanged"
+        try:
+            share, order, composition = _read(state["delta_share"]), state["order"], state["composition"]
+            alpha = None if order is None else _read(order)
+            sums = tuple(None if group is None else tuple(map(_read, group)) for group in state["sums"])
+            relation = state["relation"]
+        except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError) as reason:
+            raise InvalidArgument("state", state, "a filter's state", remedy) from reason
+        revived = cls(budget, composition=composition, delta_share=share, order=alpha)
+        shape = [len(meter.caps) for meter in revived._meters]
+        if len(sums) != len(shape) or any(
+            group is not None and (len(group) != length or min(group) < 0)
+            for group, length in zip(sums, shape, strict=True)
+        ):
+            raise InvalidArgument("state", state, f"of a budget like {budget}", remedy)
+        if relation not in (None, *get_args(Neighbours)):
+            raise InvalidArgument("state", state, "of known neighbours", remedy)
+        revived._sums, revived._relation = sums, relation
+        if not revived._open(sums):
+            raise InvalidArgument("budget", budget, "at least what is spent", "give a larger budget")
+        return revived
+
+    def state(self) -> dict[str, Any]:
+        """All that `revive` needs besides the budget, as plain data; numbers are written as exact text."""
+        order = next((meter.order for meter in self._meters if meter.order is not None), None)
+        with self._lock:
+            sums, relation = self._sums, self._relation
+        return {
+            "composition": self.composition,
+            "delta_share": _written(self.delta_share),
+            "order": None if order is None else _written(order),
+            "relation": relation,
+            "sums": [None if group is None else [_written(value) for value in group] for group in sums],
+        }
+
     def fits(self, event: Event) -> bool:
         """Whether `charge(event)` would be admitted now."""
         with self._lock:
-            return any(sums is not None for sums in self._after(event))
+            return bool(self._open(self._after(event)))
 
     def charge(self, event: Event) -> None:
         """Records the event, or raises BudgetExceeded and records nothing."""
         with self._lock:
             after = self._after(event)
-            if all(sums is None for sums in after):
+            if not self._open(after):
                 raise self._refusal(event)
             self._sums, self._relation = after, neighbours(event) or self._relation
 
@@ -88,18 +137,41 @@ class Filter:
         For ``"renyi"`` and ``"zcdp"`` this is what they would cost as a list fixed beforehand; what holds under
         adaptive choice is `budget`, and at every moment an `Odometer`.
         """
-        return min((meter.spent(sums) for meter, sums in self._open()), key=_size)
+        return min((meter.spent(sums) for meter, sums in self._open(self._sums)), key=_size)
 
     @property
     def remaining(self) -> Loss:
         """The loss of an event that still fits; events of a larger loss may fit too."""
-        return max((meter.room(meter.left(sums)) for meter, sums in self._open()), key=_size)
+        return max((meter.room(meter.left(sums)) for meter, sums in self._open(self._sums)), key=_size)
 
-    def _open(self) -> list[tuple[Meter, Sums]]:
-        return [(meter, sums) for meter, sums in zip(self._meters, self._sums, strict=True) if sums is not None]
+    @property
+    def used(self) -> Fraction:
+        """The part of the budget that is used up, from 0 to 1."""
+        return min(meter.share(sums) for meter, sums in self._open(self._sums))
+
+    def price(self, event: Event) -> Loss:
+        """What the event alone costs, in the budget's definition; an event that fits nowhere has a price too."""
+        prices: list[Loss] = []
+        refusals: list[NotAccountable] = []
+        for meter in self._meters:
+            try:
+                prices.append(meter.spent(meter.cost(event)))
+            except NotAccountable as refusal:
+                refusals.append(refusal)
+        if not prices:
+            raise refusals[0]
+        return min(prices, key=_size)
+
+    def _open(self, sums: tuple[Sums | None, ...]) -> list[tuple[Meter, Sums]]:
+        """The meters that are within their caps; sums never shrink, so one that has passed its caps stays past them."""
+        return [
+            (meter, group)
+            for meter, group in zip(self._meters, sums, strict=True)
+            if group is not None and meter.under(group)
+        ]
 
     def _after(self, event: Event) -> tuple[Sums | None, ...]:
-        """The sums with `event`; None for a meter past a cap."""
+        """The sums with `event`; None for a meter that cannot add up all events."""
         relation = neighbours(event)
         if relation and self._relation and relation != self._relation:
             raise NotAccountable("filter", event, f"it holds events sampled for {self._relation} neighbours already")
@@ -111,15 +183,16 @@ class Filter:
                 try:
                     grown = meter.added(sums, event)
                 except NotAccountable as refusal:
-                    refusals.append(refusal)
-            after.append(grown if grown is not None and meter.under(grown) else None)
-        if len(refusals) == len(self._open()):
+                    if meter.under(sums):
+                        refusals.append(refusal)
+            after.append(grown)
+        if len(refusals) == len(self._open(self._sums)):
             raise refusals[0]
         return tuple(after)
 
     def _refusal(self, event: Event) -> BudgetExceeded:
         remedy = "add more noise, ask for less, or set a larger budget before starting"
-        for meter, sums in self._open():
+        for meter, sums in self._open(self._sums):
             try:
                 costs = meter.cost(event)
             except NotAccountable:
@@ -140,3 +213,21 @@ def _size(loss: Loss) -> tuple[Fraction, Fraction]:
             return rho, Fraction(0)
         case RenyiDP(_, epsilons):
             return epsilons[0], Fraction(0)
+
+
+@lru_cache(maxsize=1024)
+def _meters(
+    budget: Loss, composition: Composition | None, delta_share: Fraction, order: Fraction | None
+) -> tuple[Meter, ...]:
+    return meters_for(budget, composition, delta_share, order)
+
+
+def _written(value: Fraction) -> str:
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) <= DECIMAL_BITS:
+        return str(value)
+    return f"{value.numerator:#x}/{value.denominator:#x}"
+
+
+def _read(text: str) -> Fraction:
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator, 0), int(denominator or "1", 0))

@@ -46,6 +46,8 @@ class Meter:
     """All sums as a loss of the budget's type."""
     room: Callable[[Sums], Loss]
     """What is left of the caps, as the loss of one event that fits."""
+    order: Fraction | None = None
+    """The Rényi order at which divergences are added up, for a meter that has one."""
 
     @property
     def start(self) -> Sums:
@@ -63,6 +65,10 @@ class Meter:
     def left(self, sums: Sums) -> Sums:
         """The caps less the sums."""
         return tuple(cap - s for s, cap in zip(sums, self.caps, strict=True))
+
+    def share(self, sums: Sums) -> Fraction:
+        """The part of the caps that is used up, by the sum that is nearest to its cap."""
+        return max(s / cap if cap else Fraction(0) for s, cap in zip(sums, self.caps, strict=True))
 
 
 def composition_for(budget: Loss, composition: Composition | None) -> Composition | None:
@@ -126,9 +132,9 @@ def _renyi_meter(budget: ApproxDP, own: Fraction, order: Exactable | None) -> Me
         return renyi(rest, (alpha,)).epsilons[0], leak
 
     def spent(sums: Sums) -> ApproxDP:
-        return ApproxDP(sums[0] + overhead if sums[0] else 0, budget.delta + sums[1])
+        return ApproxDP(sums[0] + overhead if sums[0] else 0, min(Fraction(1), budget.delta + sums[1]))
 
-    return Meter((cap, own), cost, (_divergence_at(alpha), _only_delta), spent, lambda sums: ApproxDP(*sums))
+    return Meter((cap, own), cost, (_divergence_at(alpha), _only_delta), spent, lambda sums: ApproxDP(*sums), alpha)
 
 
 def _zcdp_meter(budget: ApproxDP, own: Fraction) -> Meter:
@@ -137,7 +143,7 @@ def _zcdp_meter(budget: ApproxDP, own: Fraction) -> Meter:
         return zcdp(rest).rho, leak
 
     def spent(sums: Sums) -> ApproxDP:
-        return ApproxDP(epsilon_at(ZCDP(sums[0]), budget.delta), budget.delta + sums[1])
+        return ApproxDP(epsilon_at(ZCDP(sums[0]), budget.delta), min(Fraction(1), budget.delta + sums[1]))
 
     def room(sums: Sums) -> ApproxDP:
         return ApproxDP(affordable(ZCDP(sums[0]), PureDP).epsilon, sums[1])

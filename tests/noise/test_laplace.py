@@ -94,9 +94,10 @@ def test_small_uniforms_and_the_largest_are_settled(word: int, slow: bool, settl
     assert bool(settled) == slow
 
 
-def test_tiny_scales_are_not_settled_at_zero(settled: list[Watched]) -> None:
+@pytest.mark.parametrize("scale", [Fraction(1, 2**60), Fraction(1, 10**6), Fraction(1, 100)])
+def test_tiny_scales_are_not_settled_at_zero(scale: Fraction, settled: list[Watched]) -> None:
     words = [LARGEST, LARGEST - 1, 1 << 62, 1 << 60]
-    assert not discrete_laplace("1e-6", 4, entropy=Entropy.scripted_for_tests(words)).any()
+    assert not discrete_laplace(scale, 4, entropy=Entropy.scripted_for_tests(words)).any()
     assert not settled
 
 

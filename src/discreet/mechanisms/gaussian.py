@@ -31,7 +31,7 @@ from discreet.core.losses import ZCDP, ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, sqrt_down, sqrt_up, upper
 from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.noise.laplace import scale_argument
@@ -129,7 +129,7 @@ class Gaussian:
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """The data with noise; int64 for whole numbers, doubles for reals."""
         steps = to_steps(data, self.grid, self.real, self.dimension)
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         noise = discrete_gaussian(self.sigma / self.grid.step, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
         return Release(values, self.loss, self.events, self.accuracy, source.private)

@@ -29,7 +29,7 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, upper
 from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.noise.laplace import discrete_laplace, scale_argument
 
@@ -93,7 +93,7 @@ class Laplace:
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """The data with noise; int64 for whole numbers, doubles for reals."""
         steps = to_steps(data, self.grid, self.real, self.dimension)
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         noise = discrete_laplace(self.scale / self.grid.step, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
         return Release(values, self.loss, self.events, self.accuracy, source.private)

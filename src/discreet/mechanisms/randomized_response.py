@@ -27,7 +27,7 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import exp_down, float_up, log_up, sqrt_up
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.shape import Integers
 from discreet.noise.uniform import bernoulli, uniform
 
@@ -76,7 +76,7 @@ class RandomizedResponse:
             raise InvalidArgument("data", answers.dtype.name, "integer codes", "encode with Categories.codes")
         codes = answers.astype(np.int64)
         codes = np.where((codes < 0) | (codes >= self.categories), 0, codes)
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         honest = bernoulli(self.truth, codes.shape, entropy=source)
         others = uniform(self.categories - 1, codes.shape, entropy=source)
         reports = np.where(honest, codes, others + (others >= codes))

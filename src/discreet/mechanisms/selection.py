@@ -39,7 +39,7 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import log_up
 from discreet.mechanisms.additive import saturating_sum
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs, heads, scores_argument
 from discreet.noise.laplace import discrete_laplace, scale_argument
 from discreet.noise.shape import Integers
@@ -84,7 +84,7 @@ class _Selection(ABC):
 
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """The index of the chosen score."""
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         chosen = self._choose(scores_argument("data", data), source)
         return Release(chosen, self.loss, self.events, None, source.private)
 

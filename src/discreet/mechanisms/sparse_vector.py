@@ -33,7 +33,7 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import float_up, log_up
 from discreet.mechanisms.additive import saturating_sum, to_steps
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS
 from discreet.noise.laplace import discrete_laplace, scale_argument
 
@@ -126,11 +126,11 @@ class SparseVector:
 
     def start(self, *, entropy: Entropy | None = None) -> SparseVectorRun:
         """A run that answers questions as they come; it costs `loss` once."""
-        return SparseVectorRun(self, system() if entropy is None else entropy)
+        return SparseVectorRun(self, chosen(entropy))
 
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """Answers to questions given all at once, up to the last one above: the law of `start` and `ask`, in one go."""
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         counts = to_steps(np.asarray(data).reshape(-1), INTEGERS, False, np.asarray(data).size)
         bar = self.threshold + int(discrete_laplace(self.threshold_scale, entropy=source))
         noisy = saturating_sum(counts, discrete_laplace(self.question_scale, counts.size, entropy=source))

@@ -24,7 +24,7 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, upper
 from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.noise.staircase import discrete_staircase, optimal_inner, staircase_error
 
@@ -94,7 +94,7 @@ class Staircase:
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """One number with noise."""
         steps = to_steps(data, self.grid, self.real, 1)
-        source = system() if entropy is None else entropy
+        source = chosen(entropy)
         noise = discrete_staircase(self.epsilon, self.steps, self.inner, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
         return Release(values, self.loss, self.events, self.accuracy, source.private)

@@ -1,9 +1,14 @@
 """Fixtures of the noise tests."""
 
 import pytest
+from hypothesis import settings
 from tests.noise.spies import Watched
 
 from discreet.noise import exponential, gaussian, laplace
+
+# A busy machine may take long over an example; that is no failure.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpz
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.noise.spies import Counted, Readings, Watched
 
@@ -164,7 +164,6 @@ def test_shares_that_are_exact_are_decided_on_the_spot() -> None:
     assert drawn.tolist() == [0, 0, 1, 1, 2, 3, 3]
 
 
-@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20),
     rate=st.fractions(0, 2**65, max_denominator=2**80),

@@ -9,7 +9,14 @@ The mechanisms are in `discreet.mechanisms`, composition and calibration in `dis
 """
 
 from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import BudgetExceeded, DiscreetError, EntropyFailure, InvalidArgument, NotAccountable
+from discreet.core.errors import (
+    BudgetExceeded,
+    DiscreetError,
+    EntropyFailure,
+    InvalidArgument,
+    NotAccountable,
+    Unsupported,
+)
 from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
 from discreet.core.mechanism import Mechanism, Release
 from discreet.core.units import Edge, Event, Node, Row, User
@@ -34,5 +41,6 @@ __all__ = [
     "Release",
     "RenyiDP",
     "Row",
+    "Unsupported",
     "User",
 ]

@@ -4,6 +4,7 @@
     ├── InvalidArgument (also ValueError)   an argument is outside its bound; nothing was drawn or charged
     ├── BudgetExceeded                      the charge does not fit in what remains; nothing was charged
     ├── NotAccountable                      this accountant cannot bound that event; another one may
+    ├── Unsupported                         a question that cannot be answered privately, with what to write instead
     └── EntropyFailure                      the operating system gave no usable randomness
 
 No message contains a value read from private data.
@@ -17,6 +18,7 @@ __all__ = [
     "EntropyFailure",
     "InvalidArgument",
     "NotAccountable",
+    "Unsupported",
 ]
 
 
@@ -50,6 +52,16 @@ class NotAccountable(DiscreetError):
     def __init__(self, accountant: str, event: object, remedy: str) -> None:
         self.event = event
         super().__init__(f"the {accountant} accountant cannot bound {_brief(event)}; {remedy}")
+
+
+class Unsupported(DiscreetError):
+    """Part of a question that is refused; nothing was run or charged."""
+
+    def __init__(self, construct: str, reason: str, remedy: str) -> None:
+        self.construct = construct
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{construct} is refused: {reason}; {remedy}")
 
 
 class EntropyFailure(DiscreetError):

@@ -4,16 +4,19 @@ import math
 import os
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from flint import arb, ctx
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+from tests.noise.formulas import boundary
 from tests.noise.spies import Counted
 
 from discreet.core.rounding import ball
-from discreet.noise.settling import ULPS, Uniform
+from discreet.noise import laplace
+from discreet.noise.settling import ULPS, Uniform, double
 
 MEASURED = 4
 """Units in the last place that numpy's functions are off by at most; the margins allow for `ULPS`."""
@@ -111,3 +114,46 @@ def test_the_floor_of_a_logarithm_never_falls_below_zero(scale: Fraction) -> Non
     source = Counted()
     assert Uniform((1 << 63) - 1, 63, source).floor_log(scale, lambda: arb(0)) == 0
     assert source.handed_out == 0
+
+
+def test_a_constant_spoilt_by_another_thread_is_computed_again() -> None:
+    calls = []
+
+    def third() -> arb:
+        calls.append(ctx.prec)
+        if len(calls) == 1:
+            ctx.prec = 20
+        return arb(1) / 3
+
+    assert double(third) == 1 / 3
+    assert len(calls) == 2
+
+
+def test_a_thread_that_changes_the_precision_changes_no_draw() -> None:
+    scale, k = Fraction(1000), 1500
+    on_it = boundary(scale, False, k, 63 + 64)
+    words = [on_it >> 64, on_it & (1 << 64) - 1]
+    done = threading.Event()
+
+    def meddle() -> None:
+        while not done.is_set():
+            with ctx.workprec(20):
+                arb(2).sqrt()
+
+    precision, pause = ctx.prec, sys.getswitchinterval()
+    meddler = threading.Thread(target=meddle)
+    sys.setswitchinterval(1e-6)
+    meddler.start()
+    try:
+        plans = [laplace._plan.__wrapped__(scale, True) for _ in range(200)]
+        # Words that do not decide are followed by zeros, or by ones.
+        below = [int(laplace.geometric(scale, entropy=Counted([*words, *[0] * 60]))) for _ in range(300)]
+        above = [int(laplace.geometric(scale, entropy=Counted([*words, *[(1 << 64) - 1] * 60]))) for _ in range(300)]
+    finally:
+        done.set()
+        meddler.join()
+        sys.setswitchinterval(pause)
+        ctx.prec = precision
+    assert set(plans) == {laplace._plan(scale, True)}
+    assert set(below) == {k}
+    assert set(above) == {k - 1}

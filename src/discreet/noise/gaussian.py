@@ -31,14 +31,14 @@ from math import floor
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from discreet.core.exact import Exactable
 from discreet.core.rounding import ball
 from discreet.noise import reference
 from discreet.noise.entropy import Entropy, Words, chosen
 from discreet.noise.laplace import discrete_laplace, scale_argument
-from discreet.noise.settling import Uniform
+from discreet.noise.settling import Uniform, double
 from discreet.noise.shape import PART, Coins, Integers, Size, empty, parts
 
 __all__ = ["discrete_gaussian"]
@@ -126,8 +126,7 @@ class _Table:
         self._nearest: Doubles = np.where(blocks >= 0, blocks * width, (-blocks - 1) * width + 1)
         heights = np.exp(-0.5 * (self._nearest / self._deviation) ** 2)
         ends = np.concatenate([[0.0], np.cumsum(heights)])
-        with ctx.workprec(128):
-            tail = float(self._tail_mass().mid()) / width
+        tail = double(self._tail_mass) / width
         self._ends: Doubles = ends * (_CELLS / (float(ends[-1]) + tail))
         spans = self._nearest + (width - 1)
         worst = np.exp(-0.5 * (width - 1) * (self._nearest + spans) / self._deviation**2)

@@ -31,13 +31,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, positive
 from discreet.core.rounding import ball
 from discreet.noise.entropy import Entropy, Words, chosen
-from discreet.noise.settling import Uniform
+from discreet.noise.settling import Uniform, double
 from discreet.noise.shape import PART, Integers, Size, empty, parts
 
 __all__ = ["MAX_SCALE", "MIN_SCALE", "discrete_laplace", "geometric", "scale_argument"]
@@ -96,10 +96,9 @@ def _plan(scale: Fraction, signed: bool) -> _Plan:
     high = scale / (1 << low_bits)
     fraction_bits = min(32, next(f for f in range(44, 0, -1) if high <= 1 << (44 - f)))
     draft = _Plan(scale, signed, high, low_bits, fraction_bits, 0.0, 0.0)
-    with ctx.workprec(256):
-        slope = ball(high) * (1 << fraction_bits)
-        intercept = slope * draft.offset()
-        return _Plan(scale, signed, high, low_bits, fraction_bits, float(intercept.mid()), float(slope.mid()))
+    slope = high * (1 << fraction_bits)
+    intercept = double(lambda: ball(slope) * draft.offset())
+    return _Plan(scale, signed, high, low_bits, fraction_bits, intercept, float(slope))
 
 
 def _sample(plan: _Plan, size: Size, entropy: Entropy | None) -> Integers:

@@ -8,6 +8,9 @@ outcome is possible. Nothing is ever rounded away, so the outcome has exactly th
 
 The margins rest on `numpy.log` and `numpy.exp` being within `ULPS` units in the last place for doubles (their
 documented errors are below 4; the test-suite measures them), and on IEEE arithmetic.
+
+The precision of ball arithmetic is one setting for all threads. A thread that changes it may widen the balls of
+another, which then reads on or computes again, and decides no differently.
 """
 
 from __future__ import annotations
@@ -21,10 +24,19 @@ from flint import arb, ctx, fmpz
 from discreet.core.rounding import ball
 from discreet.noise.entropy import Entropy
 
-__all__ = ["ULPS", "Uniform"]
+__all__ = ["ULPS", "Uniform", "double"]
 
 ULPS = 16
 """How far, in units of the last place, numpy's log and exp are allowed to be off."""
+
+
+def double(number: Callable[[], arb]) -> float:
+    """The real number that `number` encloses at the precision in force, to within one unit in the last place."""
+    while True:
+        with ctx.workprec(256):
+            enclosure = number()
+        if enclosure.rel_accuracy_bits() > 100:
+            return float(enclosure.mid())
 
 
 class Uniform:

@@ -85,8 +85,8 @@ class _Selection(ABC):
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """The index of the chosen score."""
         source = chosen(entropy)
-        chosen = self._choose(scores_argument("data", data), source)
-        return Release(chosen, self.loss, self.events, None, source.private)
+        winner = self._choose(scores_argument("data", data), source)
+        return Release(winner, self.loss, self.events, None, source.private)
 
     @abstractmethod
     def _choose(self, scores: Integers, source: Entropy) -> int: ...

@@ -18,6 +18,7 @@ ALLOWED = {
     "noise": {"core"},
     "accounting": {"core"},
     "mechanisms": {"core", "noise", "accounting"},
+    "ledger": {"core", "accounting"},
     "adversary": {"core", "noise", "accounting", "mechanisms"},
     "samples": set(),
     "sql": {"core", "noise", "accounting", "mechanisms"},

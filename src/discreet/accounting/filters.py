@@ -117,6 +117,14 @@ class Filter:
             "sums": [None if group is None else [_written(value) for value in group] for group in sums],
         }
 
+    def covers(self, other: Filter) -> bool:
+        """Whether this filter has counted at least what the other has, by the same rules."""
+        mine, theirs = self.state() | {"sums": None}, other.state() | {"sums": None}
+        return mine == theirs and all(
+            here is None or (there is not None and all(a >= b for a, b in zip(here, there, strict=True)))
+            for here, there in zip(self._sums, other._sums, strict=True)
+        )
+
     def fits(self, event: Event) -> bool:
         """Whether `charge(event)` would be admitted now."""
         with self._lock:

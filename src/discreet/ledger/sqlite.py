@@ -1,0 +1,302 @@
+"""Books in one SQLite file, shared by any number of threads and processes of one machine.
+
+The file is in write-ahead mode with `synchronous=FULL`: a commit returns when the disk has it. Beside the file lie
+SQLite's own `-wal` and `-shm` and an empty `-lock`; all four belong together.
+
+Writers take turns at `-lock`, an empty database whose exclusive lock is held from before a transaction until after
+the checkpoint that may follow. So a checkpoint never runs beside a commit. SQLite before 3.51.3 could, in a
+narrow race between the two, forget a committed transaction (its "WAL-reset bug"), and a ledger must not. The lock goes
+when its holder dies, however it dies.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     store = SQLiteStore(f"{folder}/books.db")
+...     with store.reading() as books:
+...         print(books.head())
+...     store.close()
+Head(sequence=0, hash='')
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from urllib.parse import quote
+
+from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+from discreet.ledger.rows import SCHEMA, SQLBooks
+
+__all__ = ["SQLiteStore"]
+
+APPLICATION = 0x64695363
+"""Marks a file as a ledger, in SQLite's header."""
+VERSION = 1
+"""The schema. A ledger of another version is refused, never guessed at."""
+COMMITS_BETWEEN_CHECKPOINTS = 200
+
+
+class _Process:
+    """The connections of one process."""
+
+    def __init__(self) -> None:
+        self.number = os.getpid()
+        self.gate = Lock()
+        self.idle: list[sqlite3.Connection] = []
+        self.turnstile: sqlite3.Connection | None = None
+        self.commits = 0
+        self.closed = False
+
+
+_ABANDONED: list[_Process] = []
+"""Connections inherited over a fork: SQLite forbids both to use and to close them."""
+
+
+class SQLiteStore:
+    """The books in the file at `path`, made if there is none and `create` is set.
+
+    `patience` is how many seconds a writer waits for its turn before it gives up with LedgerUnavailable.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> None:
+        self.path = os.path.realpath(path)
+        self.patience = patience
+        self._mine = _Process()
+        _make_file(self.path, create)
+        self._identity = self._on_disk()
+        with self._translated():
+            self._prepare()
+
+    @contextmanager
+    def writing(self) -> Iterator[SQLBooks]:
+        """An exclusive transaction; on return it is on the disk."""
+        with self._translated(), self._turn(), self._borrowed() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield SQLBooks(connection)
+            self._assert_in_place()
+            connection.execute("COMMIT")
+            self._mine.commits += 1
+            if self._mine.commits % COMMITS_BETWEEN_CHECKPOINTS == 0:
+                # What was committed is safe in the log already; a checkpoint that fails is made up for by a later one.
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    @contextmanager
+    def reading(self) -> Iterator[SQLBooks]:
+        """A view of one moment."""
+        with self._translated(), self._borrowed() as connection:
+            connection.execute("BEGIN")
+            yield SQLBooks(connection)
+            connection.execute("COMMIT")
+
+    def close(self) -> None:
+        """Closes the connections that are not in use now, and the others when they are handed back."""
+        mine = self._here()
+        with mine.gate:
+            mine.closed = True
+            while mine.idle:
+                mine.idle.pop().close()
+            if mine.turnstile is not None:
+                mine.turnstile.close()
+                mine.turnstile = None
+
+    def _here(self) -> _Process:
+        """What belongs to this process. After a fork, what was inherited is left alone."""
+        if self._mine.number != os.getpid():
+            _ABANDONED.append(self._mine)
+            self._mine = _Process()
+        return self._mine
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """The exclusive right to write, among all threads and processes."""
+        mine = self._here()
+        deadline = time.monotonic() + self.patience
+        if not mine.gate.acquire(timeout=self.patience):
+            raise _busy(self.patience)
+        try:
+            turnstile = self._turnstile(mine)
+            pause = 0.000_25
+            while not turnstile.in_transaction:
+                try:
+                    turnstile.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as refusal:
+                    if refusal.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                        raise
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.004)
+            yield
+        finally:
+            if mine.turnstile is not None:
+                mine.turnstile.rollback()
+            mine.gate.release()
+
+    def _turnstile(self, mine: _Process) -> sqlite3.Connection:
+        if mine.closed:
+            raise _closed()
+        if mine.turnstile is None:
+            lock = f"{self.path}-lock"
+            with suppress(OSError):
+                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            mine.turnstile = sqlite3.connect(
+                f"file:{quote(lock)}?mode=rw", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+            )
+        return mine.turnstile
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for the caller; one that met an error is not used again."""
+        mine = self._here()
+        if mine.closed:
+            raise _closed()
+        try:
+            connection = mine.idle.pop()
+        except IndexError:
+            connection = self._connect()
+        sound = False
+        try:
+            yield connection
+            sound = True
+        except BaseException as error:
+            sound = not isinstance(error, sqlite3.Error)
+            raise
+        finally:
+            if sound and not mine.closed:
+                connection.rollback()
+                mine.idle.append(connection)
+            else:
+                connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(self.path)}?mode=rw",
+            uri=True,
+            timeout=self.patience,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            for setting in (
+                "synchronous=FULL",
+                "fullfsync=ON",
+                "checkpoint_fullfsync=ON",
+                "wal_autocheckpoint=0",
+                "trusted_schema=OFF",
+                "cell_size_check=ON",
+            ):
+                connection.execute(f"PRAGMA {setting}")
+            self._assert_in_place()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self) -> None:
+        with self._borrowed() as connection:
+            if _is_blank(connection):
+                with self._turn():
+                    if _is_blank(connection):
+                        _set_log(connection)
+                        connection.execute("BEGIN IMMEDIATE")
+                        for statement in SCHEMA.values():
+                            connection.execute(statement)
+                        connection.execute("INSERT INTO head VALUES (1, 0, '')")
+                        connection.execute(f"PRAGMA application_id={APPLICATION}")
+                        connection.execute(f"PRAGMA user_version={VERSION}")
+                        connection.execute("COMMIT")
+            _assert_ours(connection)
+            if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                with self._turn():
+                    _set_log(connection)
+
+    def _on_disk(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self.path)
+        except OSError as reason:
+            raise LedgerUnavailable(f"{self.path} cannot be reached ({reason.strerror})", "put it back") from None
+        if status.st_nlink > 1:
+            raise LedgerDamaged(
+                f"{self.path} has a second name (a hard link), and each name would keep a log of its own",
+                "remove the other name",
+            )
+        return status.st_dev, status.st_ino
+
+    def _assert_in_place(self) -> None:
+        """That the open file is still the one at the path: what is written elsewhere nobody else would see."""
+        if self._on_disk() != self._identity:
+            raise LedgerDamaged(f"{self.path} was replaced while it was open", "open it again and check it")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translation(error) from error
+
+    def _translation(self, error: sqlite3.Error) -> LedgerUnavailable | LedgerDamaged:
+        match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
+                return _busy(self.patience)
+            case sqlite3.SQLITE_FULL:
+                return LedgerUnavailable("no space is left for it", "make room and ask again")
+            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+                return LedgerUnavailable(f"{self.path} cannot be written to", "ask for the right to write it")
+            case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_NOMEM:
+                return LedgerUnavailable(f"{self.path} could not be read or written ({error})", "see to the disk")
+            case _:
+                return LedgerDamaged(f"SQLite reports '{error}' in {self.path}", "restore the last good copy")
+
+
+def _make_file(path: str, create: bool) -> None:
+    """An empty file that only its owner may read, unless there is one."""
+    if os.path.exists(path) and os.path.getsize(path):
+        return
+    if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+        raise LedgerDamaged(f"{path} is gone or empty, but its log is there", "restore the last good copy")
+    if not create:
+        raise LedgerUnavailable(f"there is no ledger at {path}", "give the path of one, or make one")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except OSError as reason:
+        raise LedgerUnavailable(f"{path} cannot be made ({reason.strerror})", "choose another place") from None
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _is_blank(connection: sqlite3.Connection) -> bool:
+    questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT COUNT(*) FROM sqlite_master")
+    return all(connection.execute(question).fetchone() == (0,) for question in questions)
+
+
+def _assert_ours(connection: sqlite3.Connection) -> None:
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise LedgerDamaged("the file is a database of something else", "give the path of a ledger, or of no file")
+    if version != VERSION:
+        raise LedgerDamaged(
+            f"it has schema {version}, and this version of discreet knows schema {VERSION}",
+            "use the version of discreet that it is from",
+        )
+
+
+def _set_log(connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA journal_mode=WAL").fetchone() != ("wal",):
+        raise LedgerUnavailable("its file system cannot share a write-ahead log", "keep it on a local disk")
+
+
+def _busy(patience: float) -> LedgerUnavailable:
+    return LedgerUnavailable(f"others have been writing for {patience:g} s", "ask again")
+
+
+def _closed() -> LedgerUnavailable:
+    return LedgerUnavailable("it was closed", "open it again")

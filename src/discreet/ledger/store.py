@@ -1,0 +1,95 @@
+"""What a place to keep books must offer.
+
+A `Store` gives transactions; within one, `Books` reads and writes rows. The store knows nothing of privacy: which rows
+are written, and when, is decided in `ledger.py`. The law every store must keep:
+
+* `writing` is exclusive over all threads and processes, sees all that was committed before, and is durable, down to
+  the disk, before it returns. If it does not return, either all of it was committed or nothing.
+* `reading` sees one moment, whatever is written meanwhile.
+* Within a data set, no two charges have the same question, nor the same request; a charge has at most one release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from discreet.ledger.notation import Path
+from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
+
+__all__ = ["Books", "Store"]
+
+
+class Books(Protocol):
+    """The rows, within one transaction."""
+
+    def head(self) -> Head:
+        """The last entry; sequence 0 for empty books."""
+
+    def append(self, entry: Entry) -> None:
+        """Adds the entry and makes it the head."""
+
+    def entry(self, sequence: int) -> Entry | None:
+        """One entry."""
+
+    def entries(self, after: int, most: int) -> list[Entry]:
+        """Up to `most` entries that follow `after`, in order."""
+
+    def account(self, path: Path) -> Account | None:
+        """One account."""
+
+    def accounts(self) -> list[Account]:
+        """All accounts, parents before children."""
+
+    def put_account(self, account: Account) -> None:
+        """Adds or replaces the account."""
+
+    def owner(self, source: str) -> str | None:
+        """The data set that a source belongs to."""
+
+    def sources(self) -> dict[str, str]:
+        """All sources with their data sets."""
+
+    def put_source(self, source: str, dataset: str) -> None:
+        """Adds a source."""
+
+    def charge_for(self, dataset: str, question: str) -> ChargeRow | None:
+        """The charge for this question."""
+
+    def charge_with(self, dataset: str, request: str) -> ChargeRow | None:
+        """The charge that this request made."""
+
+    def charges(self) -> Iterator[ChargeRow]:
+        """All charges, in order."""
+
+    def put_charge(self, row: ChargeRow) -> None:
+        """Adds a charge."""
+
+    def release(self, charge: int) -> ReleaseRow | None:
+        """The release for a charge."""
+
+    def releases(self) -> Iterator[ReleaseRow]:
+        """All releases, in the order of their charges."""
+
+    def put_release(self, row: ReleaseRow) -> None:
+        """Adds a release."""
+
+    def tallies(self) -> list[Tally]:
+        """The charges and releases of each account that has any."""
+
+    def complaints(self) -> list[str]:
+        """What the store finds wrong with its own structure."""
+
+
+class Store(Protocol):
+    """Where books are kept."""
+
+    def writing(self) -> AbstractContextManager[Books]:
+        """An exclusive, durable transaction."""
+
+    def reading(self) -> AbstractContextManager[Books]:
+        """A view of one moment."""
+
+    def close(self) -> None:
+        """Lets go of files and connections."""

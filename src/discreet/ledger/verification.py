@@ -1,0 +1,221 @@
+"""Reading the books again from the first entry, trusting nothing but the events.
+
+`Verifier` follows the chain: each entry's hash, its link to the one before, and each account's sums, recomputed from
+the events. `check` then holds every table against what the chain says. The chain is the book; the tables are its index.
+
+An entry is sound if its sums are at least what the accountant finds now. Larger sums are safe, and come about when an
+accountant has become sharper since they were written; what follows is then held against the larger ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from discreet.accounting.filters import Filter
+from discreet.accounting.parts import as_event
+from discreet.core.errors import BudgetExceeded, DiscreetError, NotAccountable
+from discreet.core.losses import Loss
+from discreet.core.units import Unit
+from discreet.ledger.accounts import admit, amended, charges_under, largest
+from discreet.ledger.errors import LedgerDamaged
+from discreet.ledger.notation import (
+    Path,
+    canonical,
+    digest,
+    events_from_plain,
+    loss_from_plain,
+    shown,
+    unit_from_plain,
+)
+from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
+from discreet.ledger.store import Books, Store
+
+__all__ = ["Verifier", "check"]
+
+PAGE = 1000
+
+
+class _Broken(Exception):
+    """What is wrong with the entry at hand."""
+
+
+@dataclass
+class Verifier:
+    """What the books must hold after the entries read so far. It stops at the first fault."""
+
+    head: Head = field(default_factory=lambda: Head(0, ""))
+    fault: Fault | None = None
+    sources: dict[str, str] = field(default_factory=dict)
+    charges: dict[int, ChargeRow] = field(default_factory=dict)
+    releases: dict[int, tuple[int, str]] = field(default_factory=dict)
+    """For each charge, the entry of its release and the digest of the payload."""
+    _terms: dict[Path, tuple[Loss | None, Loss | None, Unit | None]] = field(default_factory=dict)
+    _filters: dict[Path, Filter] = field(default_factory=dict)
+    _keys: set[tuple[str, str, str]] = field(default_factory=set)
+    """The questions and requests of each data set."""
+
+    def follow(self, books: Books) -> None:
+        """Reads all entries that were added since the last time."""
+        while self.fault is None and (page := books.entries(self.head.sequence, PAGE)):
+            for entry in page:
+                self._read(entry, books)
+                if self.fault is not None:
+                    break
+        if self.fault is None and books.head() != self.head:
+            self.fault = Fault(self.head.sequence + 1, "it is missing: the books say that there are more entries")
+
+    def accounts(self) -> list[Account]:
+        """All accounts as they must stand, parents before children."""
+        return [
+            Account(path, *self._terms[path], canonical(filter.state()))
+            for path, filter in sorted(self._filters.items(), key=lambda item: item[0])
+        ]
+
+    def _read(self, entry: Entry, books: Books) -> None:
+        try:
+            content = self._linked(entry)
+            _READERS[content["kind"]](self, entry.sequence, content, books)
+            self.head = entry.head
+        except _Broken as broken:
+            self.fault = Fault(self.head.sequence + 1, str(broken))
+        except (BudgetExceeded, NotAccountable) as refusal:
+            self.fault = Fault(self.head.sequence + 1, f"it should have been refused: {refusal}")
+        except (DiscreetError, KeyError, TypeError, ValueError, AttributeError, IndexError) as reason:
+            self.fault = Fault(self.head.sequence + 1, f"it cannot be read ({reason!r})")
+
+    def _linked(self, entry: Entry) -> dict[str, Any]:
+        expected = self.head.sequence + 1
+        _assert(entry.sequence == expected, "it is missing")
+        _assert(digest(entry.text) == entry.hash, "its text does not have its hash")
+        content = entry.content
+        follows = content["sequence"] == expected and content["previous"] == self.head.hash
+        _assert(follows, "it does not continue the entry before it")
+        _assert((content["kind"] == "ledger") == (expected == 1), "a chain begins with its only entry 'ledger'")
+        return content
+
+    def _ledger(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The first entry opens no account."""
+
+    def _open(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        path, plain = tuple(content["account"]), content["budget"]
+        _assert(path not in self._filters, "the account was open already")
+        _assert(len(path) == 1 or path[:-1] in self._filters, "the account above it is not open")
+        _assert(("unit" in content) == (len(path) == 1), "data sets have a unit, other accounts do not")
+        budget = None if plain is None else loss_from_plain(plain)
+        filter = Filter.revive(budget or self._filters[path[:1]].budget, content["state"])
+        spent = {value for group in content["state"]["sums"] for value in group}
+        _assert(spent == {"0"}, "a new account has spent nothing")
+        if len(path) == 1:
+            self._own(content["source"], path[0])
+        self._terms[path] = budget, budget, unit_from_plain(content["unit"]) if "unit" in content else None
+        self._filters[path] = filter
+
+    def _attach(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        [dataset] = content["account"]
+        _assert((dataset,) in self._filters, "the data set is not open")
+        self._own(content["source"], dataset)
+
+    def _own(self, source: str, dataset: str) -> None:
+        _assert(source not in self.sources, "the source belongs to a data set already")
+        self.sources[source] = dataset
+
+    def _amend(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        path, former = tuple(content["account"]), content["former"]
+        old, promised, unit = self._terms[path]
+        _assert((None if former is None else loss_from_plain(former)) == old, "it was another budget")
+        budget, standing = loss_from_plain(content["budget"]), self._filters[path]
+        account = Account(path, old, promised, unit, canonical(standing.state()))
+        changed = amended(account, standing, budget, charges_under(books, path, before=sequence))
+        self._filters[path] = _recorded(changed, budget, content["state"])
+        self._terms[path] = budget, largest(promised, budget), unit
+        if len(path) == 1:
+            for below, (own, *_) in self._terms.items():
+                if below[:1] == path and own is None:
+                    self._filters[below] = Filter.revive(budget, self._filters[below].state())
+
+    def _charge(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        path = tuple(content["account"])
+        row = ChargeRow(sequence, path, content["question"], content["request"], content["time"])
+        for kind, key in (("question", row.question), ("request", row.request)):
+            _assert((path[0], kind, key) not in self._keys, f"its {kind} was charged before")
+            if key is not None:
+                self._keys.add((path[0], kind, key))
+        filters = {path[:depth]: self._filters[path[:depth]] for depth in range(1, len(path) + 1)}
+        admit(filters, self._terms[path[:1]][-1], as_event(events_from_plain(content["events"])))
+        for (each, filter), state in zip(filters.items(), content["states"], strict=True):
+            self._filters[each] = _recorded(filter, filter.budget, state)
+        self.charges[sequence] = row
+
+    def _release(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        charge = content["charge"]
+        _assert(charge in self.charges, "it is for no charge")
+        _assert(charge not in self.releases, "its charge had a release before")
+        self.releases[charge] = sequence, content["payload"]
+
+
+_READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
+    "ledger": Verifier._ledger,
+    "open": Verifier._open,
+    "attach": Verifier._attach,
+    "amend": Verifier._amend,
+    "charge": Verifier._charge,
+    "release": Verifier._release,
+}
+
+
+def check(store: Store, anchor: Head | None = None) -> Report:
+    """Reads the books of one moment as a whole; reports the first fault."""
+    verifier = Verifier()
+    try:
+        with store.reading() as books:
+            verifier.follow(books)
+            fault = verifier.fault or _anchored(books, anchor) or next(_differences(verifier, books), None)
+    except LedgerDamaged as damage:
+        fault = verifier.fault or Fault(None, str(damage))
+    return Report(verifier.head, fault)
+
+
+def _anchored(books: Books, anchor: Head | None) -> Fault | None:
+    if anchor is None or anchor.sequence == 0:
+        return None
+    entry = books.entry(anchor.sequence)
+    if entry is None:
+        return Fault(anchor.sequence, "it is gone: the books were cut back to before the anchor")
+    return None if entry.head == anchor else Fault(anchor.sequence, "it is not the one of the anchor")
+
+
+def _differences(verifier: Verifier, books: Books) -> Iterator[Fault]:
+    """Where a table says otherwise than the chain."""
+    for stored, account in zip_longest(books.accounts(), verifier.accounts()):
+        if stored != account:
+            path = (account or stored).path
+            yield Fault(None, f"the stored account {shown(path)!r} is not what the entries add up to")
+    if books.sources() != verifier.sources:
+        yield Fault(None, "the stored sources are not those of the entries")
+    for row, charge in zip_longest(books.charges(), verifier.charges.values()):
+        if row != charge:
+            yield Fault((charge or row).sequence, "the index of charges does not have it as it is")
+    releases = ((row.charge, row.sequence, digest(row.payload)) for row in books.releases())
+    expected = ((charge, *release) for charge, release in sorted(verifier.releases.items()))
+    for found, right in zip_longest(releases, expected):
+        if found != right:
+            yield Fault((right or found)[1], "the stored release is not the one of the entry")
+    for complaint in books.complaints():
+        yield Fault(None, complaint)
+
+
+def _recorded(found: Filter, budget: Loss, state: dict[str, Any]) -> Filter:
+    """The filter as the entry records it, which must count at least what was found."""
+    if found.state() == state:
+        return found
+    recorded = Filter.revive(budget, state)
+    _assert(recorded.covers(found), "its sums are less than its events cost")
+    return recorded
+
+
+def _assert(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise _Broken(otherwise)

@@ -27,7 +27,24 @@ def test_decimal_strings_and_integers_are_exact() -> None:
 
 @pytest.mark.parametrize(
     "junk",
-    [float("nan"), float("inf"), -float("inf"), np.nan, True, np.True_, None, "one", "1/0", 1j, [1], Decimal("NaN")],
+    [
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        np.nan,
+        True,
+        np.True_,
+        None,
+        "one",
+        "1/0",
+        1j,
+        [1],
+        Decimal("NaN"),
+        "1e999999999",
+        "1e-999999999",
+        Decimal("1e99999999"),
+        "9" * 20_000,
+    ],
 )
 def test_what_is_not_a_number_is_refused_by_name(junk: object) -> None:
     with pytest.raises(InvalidArgument) as caught:

@@ -61,3 +61,9 @@ def test_a_result_rounded_to_nearest_would_be_caught() -> None:
     # The planted fault: exp through a double. It lands below the truth for one of these.
     values = [Fraction(k, 7) for k in range(1, 40)]
     assert any(Fraction(math.exp(v)) < rounding.exp_down(v) for v in values)
+
+
+def test_results_too_small_to_write_down_keep_their_side() -> None:
+    far = Fraction(2**60)
+    assert rounding.exp_down(-far) == 0 < rounding.exp_up(-far) <= rounding.SMALLEST
+    assert -1 <= rounding.expm1_down(-far) <= rounding.expm1_up(-far) < 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import Bounds
 from discreet.mechanisms import Gaussian, Laplace, Staircase
-from discreet.mechanisms.additive import saturating_sum, to_steps
+from discreet.mechanisms.additive import END, saturating_sum, to_steps
 from discreet.noise import Entropy
 
 EPSILONS = [Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(7)]
@@ -82,16 +82,30 @@ def test_rounding_without_the_extra_steps_would_be_caught() -> None:
 @pytest.mark.parametrize(
     ("value", "noise", "expected"),
     [
-        (2**63 - 1, 1, 2**63 - 1),
-        (-(2**63), -1, -(2**63 - 1)),
-        (2**62, 2**62, 2**63 - 1),
-        (-(2**62), -(2**62) - 5, -(2**63 - 1)),
-        (2**63 - 1, -(2**63 - 1), 0),
+        (END, 1, END),
+        (-END, -1, -END),
+        (END, 2**63 - 1, END),
+        (-END, -(2**63 - 1), -END),
+        (END, -(2**63 - 1), -END),
         (5, -7, -2),
     ],
 )
 def test_sums_saturate_instead_of_wrapping(value: int, noise: int, expected: int) -> None:
     assert int(saturating_sum(np.array(value), np.array(noise))) == expected
+
+
+@pytest.mark.parametrize("value", [-END, -5, 0, 5, END])
+def test_noise_at_its_end_hides_the_data(value: int) -> None:
+    # The samplers hold noise within int64. If data shifted that end, its last bits would show the data.
+    for end in (2**63 - 1, -(2**63 - 1)):
+        assert abs(int(saturating_sum(np.array(value), np.array(end)))) == END
+
+
+def test_the_widest_noise_reaches_the_same_ends_from_neighbours() -> None:
+    mechanism = Laplace(Fraction(2**60), 10, dimension=60_000)
+    for value in (-5, 5):
+        released = mechanism.release(np.full(60_000, value)).values
+        assert set(released[np.abs(released) > 2**62 - 2**20].tolist()) <= {END, -END}
 
 
 @pytest.mark.parametrize("extreme", [np.iinfo(np.int64).min, np.iinfo(np.int64).max, 0])

@@ -23,6 +23,11 @@ Exactable = int | float | str | Fraction | Decimal
 """Anything that names one exact rational number."""
 
 
+LONGEST = 10_000
+LARGEST_EXPONENT = 10_000
+"""Longer decimal texts, and decimals with larger exponents, are refused."""
+
+
 def exact(argument: str, value: object) -> Fraction:
     """The rational number that `value` denotes; refuses NaN, infinities, booleans and anything else."""
     if isinstance(value, Fraction):
@@ -36,13 +41,23 @@ def exact(argument: str, value: object) -> Fraction:
             raise InvalidArgument(argument, value, "finite", "give a finite int, float, Fraction or decimal string")
         return Fraction(*value.as_integer_ratio())
     if isinstance(value, Decimal) and value.is_finite():
+        if abs(value.adjusted()) > LARGEST_EXPONENT:
+            raise _not_a_number(argument, value)
         return Fraction(value)
-    if isinstance(value, str):
-        try:
-            return Fraction(value)
-        except (ValueError, ZeroDivisionError):
-            raise _not_a_number(argument, value) from None
+    if isinstance(value, str) and len(value) <= LONGEST:
+        return _read(argument, value)
     raise _not_a_number(argument, value)
+
+
+def _read(argument: str, text: str) -> Fraction:
+    _, _, exponent = text.lower().partition("e")
+    try:
+        # A short text can name a number too long to write down.
+        if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
+            raise _not_a_number(argument, text)
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise _not_a_number(argument, text) from None
 
 
 def positive(argument: str, value: object) -> Fraction:

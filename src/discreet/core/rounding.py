@@ -41,6 +41,8 @@ __all__ = [
 PRECISION = 160
 """Bits of every enclosure; results are shortened to `KEPT` bits, still in the named direction."""
 KEPT = 96
+SMALLEST = Fraction(1, 1 << 8192)
+"""What is nearer to 0 than this is rounded to 0 or to this, on the named side."""
 
 
 def ball(value: Fraction | int) -> arb:
@@ -52,13 +54,20 @@ def ball(value: Fraction | int) -> arb:
 def upper(enclosure: arb) -> Fraction:
     """A rational no smaller than anything in the ball."""
     with ctx.workprec(PRECISION):
-        return shorten_up(_dyadic(enclosure.upper()), KEPT)
+        return -_down(-enclosure)
 
 
 def lower(enclosure: arb) -> Fraction:
     """A rational no larger than anything in the ball."""
     with ctx.workprec(PRECISION):
-        return shorten_down(_dyadic(enclosure.lower()), KEPT)
+        return _down(enclosure)
+
+
+def _down(enclosure: arb) -> Fraction:
+    end = enclosure.lower()
+    if abs(end) < ball(SMALLEST):
+        return Fraction(0) if end >= 0 else -SMALLEST
+    return shorten_down(_dyadic(end), KEPT)
 
 
 def _enclose(function: Callable[[arb], arb], value: Fraction | int) -> arb:

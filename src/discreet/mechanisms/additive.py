@@ -10,17 +10,23 @@ between neighbouring data sets. Two kinds of data are taken, and which of them i
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import Grid
+from discreet.noise.laplace import scale_argument
 from discreet.noise.shape import Integers
 
-__all__ = ["from_steps", "saturating_sum", "to_steps"]
+__all__ = ["COMPARABLE", "END", "comparable", "from_steps", "saturating_sum", "to_steps"]
 
-_LARGEST = (1 << 63) - 1
+END = (1 << 62) - 1
+"""Data and sums are held within ±END. Noise is held within ±(2⁶³ − 1), so noise at its end carries any data past END
+and the held sum is a function of the unheld one: post-processing, whatever the scale."""
+COMPARABLE = Fraction(1 << 52)
+"""The largest scale of noise that is compared instead of released: it reaches 2⁶² with probability below e^(−1000)."""
 
 
 def to_steps(data: object, grid: Grid, real: bool, dimension: int) -> Integers:
@@ -31,16 +37,21 @@ def to_steps(data: object, grid: Grid, real: bool, dimension: int) -> Integers:
     if array.dtype.kind not in ("iubf" if real or array.size == 0 else "iub"):
         remedy = "build the mechanism with real=True" if array.dtype.kind == "f" else "convert to numbers first"
         raise InvalidArgument("data", array.dtype.name, "numbers" if real else "whole numbers", remedy)
-    return grid.steps(array.astype(np.int64) if array.size == 0 else array)
+    return np.clip(grid.steps(array.astype(np.int64) if array.size == 0 else array), -END, END)
 
 
 def saturating_sum(values: Integers, noise: Integers) -> Integers:
-    """values + noise, held at the ends of int64 instead of wrapping round."""
+    """values + noise held within ±END; the values are within it already."""
     with np.errstate(over="ignore"):
         total = values + noise
     wrapped = ((values ^ total) & (noise ^ total)) < 0
-    ends = np.where(noise > 0, _LARGEST, -_LARGEST)
-    return np.where(wrapped, ends, np.maximum(total, -_LARGEST)).astype(np.int64)
+    return np.where(wrapped, np.where(noise > 0, END, -END), np.clip(total, -END, END)).astype(np.int64)
+
+
+def comparable(argument: str, scale: Fraction) -> None:
+    """Refuse noise so wide that int64 could not compare its sums."""
+    if scale_argument(argument, scale) > COMPARABLE:
+        raise InvalidArgument(argument, float(scale), "at most 2^52 grid steps", "choose a coarser grid")
 
 
 def from_steps(steps: Integers, grid: Grid, real: bool) -> Any:

@@ -38,7 +38,7 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import log_up
-from discreet.mechanisms.additive import saturating_sum
+from discreet.mechanisms.additive import END, comparable, saturating_sum
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs, heads, scores_argument
 from discreet.noise.laplace import discrete_laplace, scale_argument
@@ -115,6 +115,10 @@ class PermuteAndFlip(_Selection):
 class NoisyMax(_Selection):
     """The largest score after discrete Laplace noise of scale 1/rate."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        comparable("sensitivity/epsilon", 1 / self.rate)
+
     def accuracy(self, beta: Exactable, size: int) -> float:
         """With probability 1 − β the chosen score is within this of the best of `size`."""
         # Both the best and the chosen may be off by the largest of `size` noises: 2·ln(size/β)/rate.
@@ -122,4 +126,4 @@ class NoisyMax(_Selection):
 
     def _choose(self, scores: Integers, source: Entropy) -> int:
         noise = discrete_laplace(1 / self.rate, scores.shape, entropy=source)
-        return int(np.argmax(saturating_sum(scores, noise)))
+        return int(np.argmax(saturating_sum(np.clip(scores, -END, END), noise)))

@@ -32,14 +32,12 @@ from discreet.core.exact import Exactable, at_least, natural, positive, probabil
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import float_up, log_up
-from discreet.mechanisms.additive import saturating_sum, to_steps
+from discreet.mechanisms.additive import END, comparable, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS
-from discreet.noise.laplace import discrete_laplace, scale_argument
+from discreet.noise.laplace import discrete_laplace
 
 __all__ = ["Answer", "SparseVector", "SparseVectorRun"]
-
-_LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -65,13 +63,15 @@ class SparseVector:
     def __post_init__(self) -> None:
         if isinstance(self.threshold, bool) or not isinstance(self.threshold, int | np.integer):
             raise InvalidArgument("threshold", self.threshold, "a whole number", "round it to the questions' grid")
+        if abs(self.threshold) > END // 2:
+            raise InvalidArgument("threshold", self.threshold, "within ±2^61", "choose a coarser grid")
         object.__setattr__(self, "positives", natural("positives", self.positives))
         object.__setattr__(self, "epsilon_threshold", positive("epsilon_threshold", self.epsilon_threshold))
         object.__setattr__(self, "epsilon_questions", positive("epsilon_questions", self.epsilon_questions))
         object.__setattr__(self, "epsilon_values", at_least("epsilon_values", self.epsilon_values, 0))
         object.__setattr__(self, "sensitivity", natural("sensitivity", self.sensitivity))
         for scale in (self.threshold_scale, self.question_scale, self.value_scale or Fraction(1)):
-            scale_argument("sensitivity/epsilon", scale)
+            comparable("sensitivity/epsilon", scale)
 
     @classmethod
     def for_epsilon(
@@ -134,7 +134,7 @@ class SparseVector:
         counts = to_steps(np.asarray(data).reshape(-1), INTEGERS, False, np.asarray(data).size)
         bar = self.threshold + int(discrete_laplace(self.threshold_scale, entropy=source))
         noisy = saturating_sum(counts, discrete_laplace(self.question_scale, counts.size, entropy=source))
-        above = np.flatnonzero(noisy >= max(-_LARGEST, min(bar, _LARGEST)))[: self.positives]
+        above = np.flatnonzero(noisy >= max(-END, min(bar, END)))[: self.positives]
         asked = above[-1] + 1 if above.size == self.positives else counts.size
         values: list[int | None] = [None] * above.size
         if self.value_scale is not None:

@@ -1,0 +1,132 @@
+"""A quick sketch of a sum of losses: where its tail is, and which grid and tilt resolve it.
+
+Only `drift` is a bound; the rest affects how close an answer is and how long it takes.
+
+>>> from discreet.accounting.pld_laws import Normal
+>>> sketch = Sketch.of_laws([Normal(1.0)], [4], tail=1e-12)
+>>> mean, variance = sketch.moments(0.0)[1:]
+>>> round(mean, 1), round(variance, 1)                      # N(2, 4) for μ = √4
+(2.0, 4.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.accounting.pld_grid import Array, Pmf
+from discreet.accounting.pld_laws import Lattice, Law
+
+__all__ = ["Sketch", "fitted"]
+
+CELLS = 160
+ACCURACY = 1e-5
+"""The relative error of ε aimed at, within these numbers of grid points."""
+LEAST_POINTS, MOST_POINTS = 2**13, 2**20
+
+
+Grid = tuple[Array, Array, float]
+"""Losses, their masses, and the mass at ∞."""
+
+
+class Sketch:
+    """Masses of every law. `drift`, the sum of the laws' δ(0), bounds δ(0) of the sum."""
+
+    def __init__(self, grids: Sequence[Grid], counts: Sequence[int]) -> None:
+        width = max(len(mass) for _, mass, _ in grids)
+        self.losses: Array = np.zeros((len(grids), width))
+        self.logs: Array = np.full((len(grids), width), -np.inf)
+        with np.errstate(divide="ignore"):
+            for row, (losses, mass, _) in enumerate(grids):
+                self.losses[row, : len(mass)] = losses
+                self.logs[row, : len(mass)] = np.log(mass)
+        self.counts: Array = np.array([float(count) for count in counts])
+        self.widest = max(float(losses[-1] - losses[0]) for losses, _, _ in grids)
+        gains = [float(-np.expm1(-losses.clip(0)) @ mass) + infinity for losses, mass, infinity in grids]
+        self.drift = float(self.counts @ np.array(gains)) * (1 + 1e-9)
+        _, self.mean, variance = self.moments(0.0)
+        self.spread = math.sqrt(max(variance, 1e-300))
+
+    @classmethod
+    def of_laws(cls, laws: Sequence[Law], counts: Sequence[int], tail: float) -> Sketch:
+        """From coarse masses of every law, each on its own grid."""
+        return cls([_coarse(law, tail) for law in laws], counts)
+
+    @classmethod
+    def of_pmfs(cls, pmfs: Sequence[Pmf], counts: Sequence[int], interval: float) -> Sketch:
+        """From masses that are already there."""
+        return cls([_grid(pmf, interval) for pmf in pmfs], counts)
+
+    def moments(self, tilt: float) -> tuple[float, float, float]:
+        """K(θ) = Σ count·ln E[e^{θL}] and its first two derivatives, the mean and variance of the tilted sum."""
+        logs = self.logs + tilt * self.losses
+        peaks = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - peaks)
+        totals = weights.sum(axis=1)
+        means = (weights * self.losses).sum(axis=1) / totals
+        variances = (weights * (self.losses - means[:, None]) ** 2).sum(axis=1) / totals
+        cumulant = self.counts @ (peaks[:, 0] + np.log(totals))
+        return float(cumulant), float(self.counts @ means), float(self.counts @ variances)
+
+    def tilt_for_delta(self, log_delta: float) -> float:
+        """The tilt whose mean is near the ε with ln δ(ε) = `log_delta`."""
+        return self._root(lambda tilt: self.log_delta(tilt, self.moments(tilt)[1]) - log_delta)
+
+    def tilt_for_epsilon(self, epsilon: float) -> float:
+        """The tilt whose mean is ε; 0 where the mean loss is already above."""
+        return self._root(lambda tilt: epsilon - self.moments(tilt)[1]) if epsilon > self.mean else 0.0
+
+    def log_delta(self, tilt: float, epsilon: float) -> float:
+        """About ln δ(ε): mass e^{K − θ·ε} is above ε, by about 1/θ or the standard deviation."""
+        return self.moments(tilt)[0] - tilt * epsilon - math.log1p(tilt + 1 / self.spread)
+
+    def _root(self, falling: Callable[[float], float]) -> float:
+        low, high = math.log(1e-4 / self.spread), math.log(1e9 / self.spread)
+        for _ in range(18):
+            middle = (low + high) / 2
+            low, high = (middle, high) if falling(math.exp(middle)) > 0 else (low, middle)
+        return math.exp(high)
+
+    def interval(self, tilt: float) -> float:
+        """The grid step that moves ε by about ACCURACY of itself, and δ by about a thousandth.
+
+        Sharing mass between grid points adds about h²/6 to the variance of each loss and half that to its mean, which
+        is θ(θ + 1)·h²/12 in K(θ), and 1/θ of that in ε; and each loss moves up by at most h.
+        """
+        total = float(self.counts.sum())
+        _, mean, variance = self.moments(tilt)
+        error = ACCURACY * max(mean, self.spread / 16)
+        if tilt * self.spread < 1e3:
+            error = min(error, 1e-3 / (tilt + 1))
+        step = max(math.sqrt(12 * error / (total * (tilt + 1))), error / total)
+        extent = 16 * math.sqrt(variance)
+        return max(min(step, extent / LEAST_POINTS), extent / MOST_POINTS, self.widest / MOST_POINTS)
+
+
+def fitted(interval: float, laws: Sequence[Law]) -> Fraction:
+    """A grid step of at most about `interval` that puts the losses of lattice laws on the grid where it can.
+
+    Where all laws are lattices with a common step, that step loses nothing, however wide it is.
+    """
+    shared = Fraction(0)
+    lattices = [law for law in laws if isinstance(law, Lattice)]
+    for part in (part for law in lattices for part in (law.start, law.step)):
+        numerator = math.gcd(shared.numerator * part.denominator, part.numerator * shared.denominator)
+        shared = Fraction(numerator, shared.denominator * part.denominator)
+    if shared >= Fraction(interval):
+        return shared if len(lattices) == len(laws) else shared / math.ceil(shared / Fraction(interval))
+    mantissa, exponent = math.frexp(interval)
+    return Fraction(math.floor(mantissa * 16), 16) * Fraction(2) ** exponent
+
+
+def _coarse(law: Law, tail: float) -> Grid:
+    low, high = law.reach(tail)
+    step = Fraction(max((high - low) / CELLS, 1e-9 * abs(high), 1e-290))
+    return _grid(law.on_grid(step, tail), float(step))
+
+
+def _grid(pmf: Pmf, interval: float) -> Grid:
+    return interval * np.arange(pmf.first, pmf.first + len(pmf.mass), dtype=np.float64), pmf.mass, pmf.infinity

@@ -18,10 +18,13 @@ ALLOWED = {
     "noise": {"core"},
     "accounting": {"core"},
     "mechanisms": {"core", "noise", "accounting"},
-    "ledger": {"core", "accounting"},
+    "ledger": {"core", "noise", "accounting"},
     "adversary": {"core", "noise", "accounting", "mechanisms"},
     "samples": set(),
     "sql": {"core", "noise", "accounting", "mechanisms"},
+    "engines": {"core", "sql"},
+    "certificate": {"core", "accounting"},
+    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate"},
 }
 # Slow to import: only inside the functions that need them.
 HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}

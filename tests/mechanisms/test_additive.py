@@ -22,7 +22,7 @@ EPSILONS = [Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(7)]
 def test_laplace_spends_exactly_what_was_asked(epsilon: Fraction, real: bool, dimension: int) -> None:
     mechanism = Laplace.for_epsilon(epsilon, 5, dimension=dimension, real=real)
     assert mechanism.loss.epsilon == epsilon
-    assert 1 <= mechanism.scale * epsilon / 5 <= 1 + Fraction(1, 2**19)
+    assert 1 <= mechanism.scale * epsilon / 5 <= 1 + Fraction(dimension, 2**19)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS, ids=str)

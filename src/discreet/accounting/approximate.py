@@ -41,6 +41,9 @@ from discreet.core.rounding import ball
 
 __all__ = ["approximate", "satisfies", "separated"]
 
+OPTIMAL_LIMIT = 10**5
+"""Above this count the closed form, whose sums are that long, is left to the loss distributions."""
+
 
 def approximate(event: Event, delta: Exactable | None = None) -> ApproxDP:
     """The least ε proven at `delta`; without `delta`, the ε and δ that the parts of the event state add up."""
@@ -68,6 +71,8 @@ def _proven(event: Event, delta: Fraction) -> Iterator[Fraction]:
         except NotAccountable as reason:
             refusal = reason
             continue
+        except (ArithmeticError, MemoryError):
+            continue  # numbers past what doubles hold; sums of rationals still work
         if epsilon is not None:
             bounded = True
             yield epsilon
@@ -100,7 +105,7 @@ def _basic(leaves: Parts, delta: Fraction) -> Fraction | None:
 
 def _optimal(leaves: Parts, delta: Fraction) -> Fraction | None:
     """Optimal composition, which is known in closed form for one event run many times."""
-    if len(leaves) != 1:
+    if len(leaves) != 1 or leaves[0][1] > OPTIMAL_LIMIT:
         return None
     [(leaf, count)] = leaves
     loss = _stated(leaf)

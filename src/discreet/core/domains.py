@@ -11,6 +11,7 @@ array([ 1,  0, -1])
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core.arrays import LARGEST, has_fractions, reals, whole
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, exact
 from discreet.core.rounding import float_down, float_up
@@ -60,22 +62,14 @@ class Bounds:
 
     def clip(self, values: object) -> np.ndarray[Any, np.dtype[Any]]:
         """Each value moved to the nearest number in bounds; integers stay integers when the bounds are whole."""
-        array = np.asarray(values)
-        if array.dtype.kind in "iub" and ceil(self.lower) <= floor(self.upper):
-            return self._clip_integers(array)
-        if array.dtype.kind not in "iubf":
-            raise InvalidArgument("values", array.dtype.name, "numbers", "convert the column first")
+        least, most = max(-LARGEST, ceil(self.lower)), min(LARGEST, floor(self.upper))
+        array = reals("values", values)
+        if least <= most and self.missing.denominator == 1 and not has_fractions(values):
+            clipped: np.ndarray[Any, np.dtype[Any]] = np.clip(whole("values", values, int(self.missing)), least, most)
+            return clipped
         # The bounds as doubles inside the declared ones, so that nothing rounds out of them.
         low, high = float_up(self.lower), float_down(self.upper)
-        return np.clip(np.where(np.isnan(array), float(self.missing), array.astype(np.float64)), low, high)
-
-    def _clip_integers(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]]:
-        largest = (1 << 63) - 1
-        low, high = max(-largest, ceil(self.lower)), min(largest, floor(self.upper))
-        if array.dtype.kind == "u":
-            array = np.minimum(array, np.uint64(largest))
-        clipped: np.ndarray[Any, np.dtype[Any]] = np.clip(array.astype(np.int64), low, high)
-        return clipped
+        return np.clip(np.where(np.isnan(array), float(self.missing), array), low, high)
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,9 @@ class Categories:
     def __len__(self) -> int:
         return len(self.values)
 
-    def codes(self, values: object) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def codes(self, values: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The place of each value in the list, −1 for values that are not in it."""
         place = {value: index for index, value in enumerate(self.values)}
-        return np.array([place.get(value, -1) for value in np.asarray(values).tolist()], dtype=np.int64)
+        # Value by value: an array made of a list would change all of them to fit its oddest one.
+        listed: Any = values.tolist() if hasattr(values, "tolist") else values
+        return np.array([place.get(v, -1) if isinstance(v, Hashable) else -1 for v in listed], dtype=np.int64)

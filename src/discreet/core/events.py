@@ -118,6 +118,7 @@ class Composed(Event):
 
     def __post_init__(self) -> None:
         _set(self, "events", tuple(_event("events", e) for e in self.events))
+        _limit_depth(self, *self.events)
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class Repeated(Event):
     def __post_init__(self) -> None:
         _event("event", self.event)
         _set(self, "count", count("count", self.count))
+        _limit_depth(self, self.event)
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class PoissonSampled(Event):
     def __post_init__(self) -> None:
         _set(self, "rate", probability("rate", self.rate, zero=True, one=True))
         _event("event", self.event)
+        _limit_depth(self, self.event)
 
 
 @dataclass(frozen=True)
@@ -162,8 +165,11 @@ class FixedSizeSampled(Event):
         _set(self, "population", natural("population", self.population))
         _set(self, "sample", count("sample", self.sample, limit=self.population))
         _event("event", self.event)
+        _limit_depth(self, self.event)
 
 
+DEEPEST = 64
+"""Levels of events inside events."""
 _KINDS: dict[str, type[Event]] = {
     "nothing": Nothing,
     "laplace": Laplace,
@@ -186,15 +192,18 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def from_json(record: dict[str, Any]) -> Event:
     """The event a dictionary from `to_json` describes."""
-    name = record.get("kind")
-    if name not in _KINDS:
+    name = record.get("kind") if isinstance(record, dict) else None
+    if not isinstance(name, str) or name not in _KINDS:
         raise InvalidArgument("kind", name, f"one of {sorted(_KINDS)}", "use a record written by to_json")
     kind = _KINDS[name]
     expected = {f.name for f in fields(kind)}
     given = record.keys() - {"kind"}
     if given != expected:
         raise InvalidArgument(f"fields of {name}", sorted(given), str(sorted(expected)), "use a record from to_json")
-    return kind(**{key: _revived(record[key]) for key in expected})
+    try:
+        return kind(**{key: _revived(record[key]) for key in expected})
+    except TypeError:
+        raise InvalidArgument(f"fields of {name}", "a record", "as written by to_json", "use it unchanged") from None
 
 
 def _plain(value: object) -> object:
@@ -217,6 +226,14 @@ def _event(argument: str, value: object) -> Event:
     if not isinstance(value, Event):
         raise InvalidArgument(argument, value, "an event", "build it with one of the classes of discreet.core.events")
     return value
+
+
+def _limit_depth(event: Event, *inner: Event) -> None:
+    """Events are read by recursion, so how deep they nest is bounded where they are made."""
+    depth = 1 + max((getattr(part, "_depth", 0) for part in inner), default=0)
+    if depth > DEEPEST:
+        raise InvalidArgument("event", f"{depth} levels deep", f"at most {DEEPEST} levels", "compose it flat")
+    _set(event, "_depth", depth)
 
 
 def _set(target: object, name: str, value: object) -> None:

@@ -101,9 +101,9 @@ Loss = PureDP | ApproxDP | ZCDP | RenyiDP
 
 def _shown(value: Fraction) -> str:
     """A short decimal that reads back as this number, or else six significant digits rounded up."""
-    short_form = f"{float(value):.9g}"
-    if value in (Fraction(short_form), Fraction(float(short_form))):
-        return short_form
-    with localcontext(prec=6, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX):
+    with localcontext(prec=9, Emin=MIN_EMIN, Emax=MAX_EMAX) as context:
         short = Decimal(value.numerator) / Decimal(value.denominator)
-    return f"{float(short):.6g}"
+        if value not in (Fraction(short), Fraction(float(short)) if abs(short.adjusted()) < 300 else None):
+            context.prec, context.rounding = 6, ROUND_CEILING
+            short = Decimal(value.numerator) / Decimal(value.denominator)
+    return f"{float(short):.9g}" if abs(short.adjusted()) < 300 else f"{short.normalize():g}"

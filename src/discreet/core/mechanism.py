@@ -27,6 +27,8 @@ class Release:
     events: tuple[Event, ...]
     error: Callable[[float], float] | None = field(default=None, compare=False, repr=False)
     private: bool = True
+    limit: float | None = field(default=None, compare=False, repr=False)
+    """Where values are held within plus and minus this, an interval that reaches it has no end on that side."""
 
     def intervals(self, level: float = 0.95) -> np.ndarray[Any, np.dtype[Any]]:
         """For each value, (low, high) on a new last axis: they hold the noiseless value with probability ≥ `level`."""
@@ -35,7 +37,13 @@ class Release:
             raise TypeError("this release is a choice or a set of answers, not numbers; it has no intervals")
         bound = self.error(float(1 - confidence))
         values = np.asarray(self.values)
-        return np.stack([values - bound, values + bound], axis=-1)
+        low, high = (np.asarray(end, dtype=np.float64) for end in (values - bound, values + bound))
+        # Past 2⁵² a double next to the end may be inside it.
+        low = np.where(np.abs(low) >= 2.0**52, np.nextafter(low, -np.inf), low)
+        high = np.where(np.abs(high) >= 2.0**52, np.nextafter(high, np.inf), high)
+        if self.limit is not None:
+            low, high = np.where(low <= -self.limit, -np.inf, low), np.where(high >= self.limit, np.inf, high)
+        return np.stack([low, high], axis=-1)
 
 
 @runtime_checkable

@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core.arrays import has_fractions, reals, whole
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import Grid
 from discreet.noise.laplace import scale_argument
 from discreet.noise.shape import Integers
 
-__all__ = ["COMPARABLE", "END", "comparable", "from_steps", "saturating_sum", "to_steps"]
+__all__ = ["COMPARABLE", "END", "comparable", "flag", "from_steps", "saturating_sum", "to_steps"]
 
 END = (1 << 62) - 1
 """Data and sums are held within ±END. Noise is held within ±(2⁶³ − 1), so noise at its end carries any data past END
@@ -31,13 +32,10 @@ COMPARABLE = Fraction(1 << 52)
 
 def to_steps(data: object, grid: Grid, real: bool, dimension: int) -> Integers:
     """The data on the grid; its dtype and size are public and must be as declared."""
-    array = np.asarray(data)
+    array = reals("data", data) if real and has_fractions(data) else whole("data", data)
     if array.size > dimension:
         raise InvalidArgument("data", f"{array.size} numbers", f"at most {dimension}", "declare the dimension")
-    if array.dtype.kind not in ("iubf" if real or array.size == 0 else "iub"):
-        remedy = "build the mechanism with real=True" if array.dtype.kind == "f" else "convert to numbers first"
-        raise InvalidArgument("data", array.dtype.name, "numbers" if real else "whole numbers", remedy)
-    return np.clip(grid.steps(array.astype(np.int64) if array.size == 0 else array), -END, END)
+    return np.clip(grid.steps(array), -END, END)
 
 
 def saturating_sum(values: Integers, noise: Integers) -> Integers:
@@ -46,6 +44,12 @@ def saturating_sum(values: Integers, noise: Integers) -> Integers:
         total = values + noise
     wrapped = ((values ^ total) & (noise ^ total)) < 0
     return np.where(wrapped, np.where(noise > 0, END, -END), np.clip(total, -END, END)).astype(np.int64)
+
+
+def flag(argument: str, value: object) -> None:
+    """Refuse what only looks true or false: a text would silently halve the noise."""
+    if not isinstance(value, bool):
+        raise InvalidArgument(argument, value, "True or False", "give a bool")
 
 
 def comparable(argument: str, scale: Fraction) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
+from math import ceil, isqrt
 
 from flint import arb, ctx
 
@@ -30,7 +30,7 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import ZCDP, ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, sqrt_down, sqrt_up, upper
-from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
+from discreet.mechanisms.additive import END, flag, from_steps, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.grid import INTEGERS, Grid
@@ -55,6 +55,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", positive("sigma", self.sigma))
         object.__setattr__(self, "squared_sensitivity", positive("squared_sensitivity", self.squared_sensitivity))
+        flag("real", self.real)
         object.__setattr__(self, "dimension", natural("dimension", self.dimension))
         if not self.real and self.grid.exponent > 0:
             raise InvalidArgument("grid", self.grid, "no coarser than the integers", "set real=True")
@@ -96,7 +97,7 @@ class Gaussian:
     ) -> Gaussian:
         moved = positive("squared_sensitivity", squared_sensitivity)
         coordinates = natural("dimension", dimension)
-        grid = Grid.finer_than(sqrt_down(moved), _STEPS * coordinates if real else _STEPS)
+        grid = Grid.finer_than(sqrt_down(moved), _STEPS * (isqrt(coordinates) + 1) if real else _STEPS)
         if not real:
             grid = Grid(min(grid.exponent, 0))
         steps = _squared_steps(moved, grid, coordinates if real else 0)
@@ -117,6 +118,11 @@ class Gaussian:
         """The least ε at this δ."""
         return approximate(self.events[0], probability("delta", delta))
 
+    @cached_property
+    def limit(self) -> float:
+        """Data and answers are held within plus and minus this."""
+        return float(END * self.grid.step)
+
     def accuracy(self, beta: Exactable, size: int = 1) -> float:
         """With probability 1 − β, all of `size` values are within this of the truth."""
         tail = probability("beta", beta) / natural("size", size)
@@ -132,7 +138,7 @@ class Gaussian:
         source = chosen(entropy)
         noise = discrete_gaussian(self.sigma / self.grid.step, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
-        return Release(values, self.loss, self.events, self.accuracy, source.private)
+        return Release(values, self.loss, self.events, self.accuracy, source.private, self.limit)
 
 
 def _squared_steps(squared_sensitivity: Fraction, grid: Grid, rounded: int) -> Fraction:

@@ -28,7 +28,7 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, upper
-from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
+from discreet.mechanisms.additive import END, flag, from_steps, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.noise.laplace import discrete_laplace, scale_argument
@@ -36,7 +36,8 @@ from discreet.noise.laplace import discrete_laplace, scale_argument
 __all__ = ["Laplace"]
 
 _STEPS = 1 << 20
-"""Grid steps in the sensitivity of a real number: rounding then costs a millionth of the budget."""
+"""Grid steps in the sensitivity of a real number: rounding then costs a millionth of the budget, a thousandth for long
+vectors."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Laplace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive("scale", self.scale))
         object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        flag("real", self.real)
         object.__setattr__(self, "dimension", natural("dimension", self.dimension))
         if not self.real and self.grid != INTEGERS:
             raise InvalidArgument("grid", self.grid, "INTEGERS for whole numbers", "set real=True")
@@ -65,7 +67,7 @@ class Laplace:
         budget = positive("epsilon", epsilon)
         moved = positive("sensitivity", sensitivity)
         coordinates = natural("dimension", dimension)
-        grid = Grid.finer_than(moved, _STEPS * coordinates) if real else INTEGERS
+        grid = Grid.finer_than(moved, max(_STEPS, coordinates << 10)) if real else INTEGERS
         steps = _steps(moved, grid, coordinates if real else 0)
         return cls(steps * grid.step / budget, moved, coordinates, real, grid)
 
@@ -79,6 +81,11 @@ class Laplace:
     def loss(self) -> PureDP:
         """sensitivity/scale, rounding to the grid included."""
         return pure(self.events[0])
+
+    @cached_property
+    def limit(self) -> float:
+        """Data and answers are held within plus and minus this."""
+        return float(END * self.grid.step)
 
     def accuracy(self, beta: Exactable, size: int = 1) -> float:
         """With probability 1 − β, all of `size` values are within this of the truth."""
@@ -96,7 +103,7 @@ class Laplace:
         source = chosen(entropy)
         noise = discrete_laplace(self.scale / self.grid.step, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
-        return Release(values, self.loss, self.events, self.accuracy, source.private)
+        return Release(values, self.loss, self.events, self.accuracy, source.private, self.limit)
 
 
 def _steps(sensitivity: Fraction, grid: Grid, rounded: int) -> int:

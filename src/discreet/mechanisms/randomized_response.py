@@ -22,6 +22,7 @@ import numpy as np
 
 from discreet.accounting.pure import pure
 from discreet.core import events
+from discreet.core.arrays import whole
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
@@ -71,10 +72,7 @@ class RandomizedResponse:
 
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """One report for each answer. Answers outside the categories are reported as 0 would be."""
-        answers = np.asarray(data)
-        if answers.size and answers.dtype.kind not in "iub":
-            raise InvalidArgument("data", answers.dtype.name, "integer codes", "encode with Categories.codes")
-        codes = answers.astype(np.int64)
+        codes = whole("data", data, missing=-1)
         codes = np.where((codes < 0) | (codes >= self.categories), 0, codes)
         source = chosen(entropy)
         honest = bernoulli(self.truth, codes.shape, entropy=source)

@@ -33,12 +33,13 @@ import numpy as np
 
 from discreet.accounting.pure import pure
 from discreet.core import events
+from discreet.core.arrays import whole
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import log_up
-from discreet.mechanisms.additive import END, comparable, saturating_sum
+from discreet.mechanisms.additive import END, comparable, flag
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs, heads, scores_argument
 from discreet.noise.laplace import discrete_laplace, scale_argument
@@ -46,6 +47,9 @@ from discreet.noise.shape import Integers
 from discreet.noise.uniform import uniform
 
 __all__ = ["Exponential", "NoisyMax", "PermuteAndFlip"]
+
+HELD = END // 2
+"""NoisyMax holds scores within this; its noise stays within it but for a chance below e^(−500)."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class _Selection(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "sensitivity", natural("sensitivity", self.sensitivity))
+        flag("monotonic", self.monotonic)
         scale_argument("sensitivity/epsilon", 1 / self.rate)
 
     @property
@@ -85,7 +90,7 @@ class _Selection(ABC):
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """The index of the chosen score."""
         source = chosen(entropy)
-        winner = self._choose(scores_argument("data", data), source)
+        winner = self._choose(scores_argument("data", whole("data", data)), source)
         return Release(winner, self.loss, self.events, None, source.private)
 
     @abstractmethod
@@ -126,4 +131,5 @@ class NoisyMax(_Selection):
 
     def _choose(self, scores: Integers, source: Entropy) -> int:
         noise = discrete_laplace(1 / self.rate, scores.shape, entropy=source)
-        return int(np.argmax(saturating_sum(np.clip(scores, -END, END), noise)))
+        # Held before the noise and not after: sums held at an end would tie there, and ties favour the first.
+        return int(np.argmax(np.clip(scores, -HELD, HELD) + np.clip(noise, -HELD, HELD)))

@@ -22,17 +22,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from threading import Lock
+from typing import NoReturn
 
 import numpy as np
 
 from discreet.accounting.pure import pure
 from discreet.core import events
+from discreet.core.arrays import whole
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.exact import Exactable, at_least, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import float_up, log_up
-from discreet.mechanisms.additive import END, comparable, saturating_sum, to_steps
+from discreet.mechanisms.additive import END, comparable, flag, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS
 from discreet.noise.laplace import discrete_laplace
@@ -46,6 +49,8 @@ class Answer:
 
     above: bool
     value: int | None = None
+    private: bool = True
+    """False when the noise came from a test seed."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class SparseVector:
     def __post_init__(self) -> None:
         if isinstance(self.threshold, bool) or not isinstance(self.threshold, int | np.integer):
             raise InvalidArgument("threshold", self.threshold, "a whole number", "round it to the questions' grid")
+        object.__setattr__(self, "threshold", int(self.threshold))
+        flag("monotonic", self.monotonic)
         if abs(self.threshold) > END // 2:
             raise InvalidArgument("threshold", self.threshold, "within ±2^61", "choose a coarser grid")
         object.__setattr__(self, "positives", natural("positives", self.positives))
@@ -131,7 +138,7 @@ class SparseVector:
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
         """Answers to questions given all at once, up to the last one above: the law of `start` and `ask`, in one go."""
         source = chosen(entropy)
-        counts = to_steps(np.asarray(data).reshape(-1), INTEGERS, False, np.asarray(data).size)
+        counts = np.clip(whole("data", data).reshape(-1), -END, END)
         bar = self.threshold + int(discrete_laplace(self.threshold_scale, entropy=source))
         noisy = saturating_sum(counts, discrete_laplace(self.question_scale, counts.size, entropy=source))
         above = np.flatnonzero(noisy >= max(-END, min(bar, END)))[: self.positives]
@@ -140,37 +147,44 @@ class SparseVector:
         if self.value_scale is not None:
             fresh = discrete_laplace(self.value_scale, above.size, entropy=source)
             values = saturating_sum(counts[above], fresh).tolist()
-        said = [Answer(False)] * int(asked)
+        said = [Answer(False, private=source.private)] * int(asked)
         for place, value in zip(above.tolist(), values, strict=True):
-            said[place] = Answer(True, value)
+            said[place] = Answer(True, value, source.private)
         return Release(tuple(said), self.loss, self.events, None, source.private)
 
 
 class SparseVectorRun:
-    """The state of one run: the noisy threshold and how many answers may still be above."""
+    """The state of one run: the noisy threshold and how many answers may still be above. Threads may share it."""
 
     def __init__(self, mechanism: SparseVector, entropy: Entropy) -> None:
         self._mechanism = mechanism
         self._entropy = entropy
         self._left = mechanism.positives
+        self._lock = Lock()
         noise = discrete_laplace(mechanism.threshold_scale, entropy=entropy)
-        self._threshold = int(mechanism.threshold) + int(noise)
+        self._threshold = mechanism.threshold + int(noise)
+
+    def __reduce__(self) -> NoReturn:
+        """A copy would answer again what was paid for once."""
+        raise TypeError("a run of SparseVector cannot be copied; start another and pay for it")
 
     @property
     def exhausted(self) -> bool:
         """Whether the run is over."""
-        return self._left == 0
+        return self._left <= 0
 
     def ask(self, count: object) -> Answer:
         """Above or below; raises when the run is over."""
-        if self.exhausted:
-            raise BudgetExceeded("of one more question", "of 0 positives", "start another run and pay for it")
-        steps = to_steps(count, INTEGERS, False, 1)
-        noise = discrete_laplace(self._mechanism.question_scale, steps.shape, entropy=self._entropy)
-        if int(saturating_sum(steps, noise)) < self._threshold:
-            return Answer(False)
-        self._left -= 1
+        steps = to_steps(count, INTEGERS, False, 1).reshape(())
+        private = self._entropy.private
+        with self._lock:
+            if self.exhausted:
+                raise BudgetExceeded("of one more question", "of 0 positives", "start another run and pay for it")
+            noise = discrete_laplace(self._mechanism.question_scale, entropy=self._entropy)
+            if int(saturating_sum(steps, noise)) < self._threshold:
+                return Answer(False, private=private)
+            self._left -= 1
         if self._mechanism.value_scale is None:
-            return Answer(True)
-        fresh = discrete_laplace(self._mechanism.value_scale, steps.shape, entropy=self._entropy)
-        return Answer(True, int(saturating_sum(steps, fresh)))
+            return Answer(True, private=private)
+        fresh = discrete_laplace(self._mechanism.value_scale, entropy=self._entropy)
+        return Answer(True, int(saturating_sum(steps, fresh)), private)

@@ -23,7 +23,7 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, float_up, upper
-from discreet.mechanisms.additive import from_steps, saturating_sum, to_steps
+from discreet.mechanisms.additive import END, flag, from_steps, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.noise.staircase import discrete_staircase, optimal_inner, staircase_error
@@ -44,6 +44,7 @@ class Staircase:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "sensitivity", positive("sensitivity", self.sensitivity))
+        flag("real", self.real)
 
     @cached_property
     def grid(self) -> Grid:
@@ -83,6 +84,11 @@ class Staircase:
         with ctx.workprec(256):
             return float_up(upper(1 / (ball(self.epsilon) / self.steps).sinh()) * self.grid.step)
 
+    @cached_property
+    def limit(self) -> float:
+        """Data and answers are held within plus and minus this."""
+        return float(END * self.grid.step)
+
     def accuracy(self, beta: Exactable, size: int = 1) -> float:
         """With probability 1 − β, all of `size` values released one by one are within this of the truth."""
         tail = probability("beta", beta) / natural("size", size)
@@ -97,4 +103,4 @@ class Staircase:
         source = chosen(entropy)
         noise = discrete_staircase(self.epsilon, self.steps, self.inner, steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
-        return Release(values, self.loss, self.events, self.accuracy, source.private)
+        return Release(values, self.loss, self.events, self.accuracy, source.private, self.limit)

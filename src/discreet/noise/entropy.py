@@ -40,10 +40,13 @@ _SEED = _KEY + 16
 class Entropy:
     """A stream of uniform 64-bit words. Use `system()`; construct one only in tests, through `for_tests`."""
 
-    private = True
-
     def __init__(self) -> None:
         self._stock = _Stock()
+
+    @property
+    def private(self) -> bool:
+        """Whether what is drawn here may protect anybody: never for a source made for tests."""
+        return True
 
     def fill(self, out: Words) -> None:
         """Overwrite a contiguous array with uniform words."""
@@ -141,11 +144,13 @@ def _keystream(seed: bytes, out: Words) -> bytes:
 
 
 class _Seeded(Entropy):
-    private = False
-
     def __init__(self, seed: int) -> None:
         super().__init__()
         self._next = hashlib.sha384(f"discreet test seed {seed}".encode()).digest()
+
+    @property
+    def private(self) -> bool:
+        return False
 
     def _generate(self, out: Words) -> None:
         self._next = _keystream(self._next, out)

@@ -1,0 +1,297 @@
+"""Functions of numbers.
+
+Whole numbers have 64 bits: what does not fit is computed in 128 bits and becomes NULL. Reals are doubles; dividing by
+0, the logarithm of what is not above 0 and the root of what is below 0 are NULL. A real that overflows stays ±∞ inside
+its expression and becomes NULL where the expression ends (`functions.render`).
+
+>>> from discreet.sql.functions import call, render
+>>> from discreet.sql.plan import Ref
+>>> render(call("-", Literal(1, "integer"), call("sign", Ref("x", "real")))).sql("duckdb")
+'(CAST(1 AS BIGINT) - CAST(SIGN("x") AS BIGINT))'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.sql.intervals import DOUBLES, Interval, hull, power
+from discreet.sql.plan import Call, Expression, Literal
+from discreet.sql.signature import (
+    NUMBERS,
+    WIDE,
+    Accepted,
+    Function,
+    Node,
+    Shaped,
+    binary,
+    converted,
+    each,
+    guarded,
+    invoked,
+    number,
+    try_cast,
+    typed,
+    unified,
+    within,
+)
+
+__all__ = ["NUMERIC"]
+
+Rule = Callable[[Interval, Interval], Interval]
+
+
+def _numbers(arguments: Sequence[Expression]) -> Accepted | None:
+    return unified(arguments, NUMBERS) if len(arguments) == 2 else None
+
+
+def _reals(arguments: Sequence[Expression]) -> Accepted | None:
+    brought = [converted(argument, "real") for argument in arguments]
+    return (tuple(b for b in brought if b is not None), "real") if None not in brought and len(brought) == 2 else None
+
+
+def _real(arguments: Sequence[Expression]) -> Accepted | None:
+    brought = converted(arguments[0], "real") if len(arguments) == 1 else None
+    return None if brought is None else ((brought,), "real")
+
+
+def _arithmetic(name: str, operator: type[exp.Binary], rule: Rule) -> Function:
+    """+, − and ×: whole numbers in 128 bits unless the result must fit in 64."""
+
+    def render(call: Call, arguments: Sequence[Shaped]) -> Node:
+        left, right = arguments
+        if call.type == "real" or within(rule(left.reach, right.reach)):
+            return binary(operator, left.node, right.node)
+        return try_cast(operator(this=typed(left.node, WIDE), expression=typed(right.node, WIDE)), "integer")
+
+    return Function(name, "two numbers", _numbers, render, lambda call, ranges: rule(*ranges))
+
+
+def _nonzero(divisor: Shaped, zero: Node) -> Node:
+    if divisor.reach.lower > 0 or divisor.reach.upper < 0:
+        return divisor.node
+    return exp.Nullif(this=divisor.node, expression=zero)
+
+
+def _divided(call: Call, arguments: Sequence[Shaped]) -> Node:
+    left, right = arguments
+    return exp.Paren(
+        this=exp.Div(this=left.node, expression=_nonzero(right, number(0)), typed=False, safe=False),
+    )
+
+
+def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shaped]], Node]:
+    """Truncating division and its remainder; −2⁶³ by −1 does not fit in 64 bits."""
+
+    def render(call: Call, arguments: Sequence[Shaped]) -> Node:
+        left, right = arguments
+        if call.type == "real":
+            return binary(operator, left.node, _nonzero(right, number(0)))
+        if left.reach.lower > -(2**63) or right.reach.lower > -1 or right.reach.upper < -1:
+            return binary(operator, left.node, _nonzero(right, exp.Literal.number(0)))
+        wide = Shaped(typed(right.node, WIDE), right.reach)
+        return try_cast(
+            operator(this=typed(left.node, WIDE), expression=_nonzero(wide, exp.Literal.number(0))),
+            "integer",
+        )
+
+    return render
+
+
+def _negated(call: Call, arguments: Sequence[Shaped]) -> Node:
+    (value,) = arguments
+    if call.type == "real":
+        return binary(exp.Sub, number(0), value.node)
+    zero = exp.Literal.number(0)
+    if within(-value.reach):
+        return binary(exp.Sub, typed(zero, "integer"), value.node)
+    return try_cast(exp.Sub(this=typed(zero, WIDE), expression=typed(value.node, WIDE)), "integer")
+
+
+def _absolute(call: Call, arguments: Sequence[Shaped]) -> Node:
+    (value,) = arguments
+    if call.type == "real" or within(value.reach.absolute()):
+        return exp.Abs(this=value.node)
+    return try_cast(exp.Abs(this=typed(value.node, WIDE)), "integer")
+
+
+def _sign(call: Call, ranges: Sequence[Interval]) -> Interval:
+    # NaN, which an overflow may leave inside an expression, has the sign 0.
+    signs = ranges[0].through(lambda end: (end > 0) - (end < 0)).clamped(Fraction(-1), Fraction(1))
+    return hull(signs, Interval.exactly(0))
+
+
+def _rounding(name: str, shape: type[exp.Func], rule: Callable[[Fraction], int]) -> Function:
+    """Whole numbers stay as they are; reals stay reals."""
+
+    def render(call: Call, arguments: Sequence[Shaped]) -> Node:
+        value = arguments[0].node
+        rounded: Node = shape(this=value)
+        return value if call.type == "integer" else rounded
+
+    return Function(name, "a number", each(NUMBERS), render, lambda call, ranges: ranges[0].through(rule))
+
+
+def _half_away(value: Fraction) -> int:
+    size = math.floor(abs(value) + Fraction(1, 2))
+    return size if value >= 0 else -size
+
+
+def _root(call: Call, arguments: Sequence[Shaped]) -> Node:
+    (value,) = arguments
+    if value.reach.lower >= 0:
+        return exp.Sqrt(this=value.node)
+    return exp.Sqrt(this=guarded(exp.GTE(this=value.node, expression=number(0)), value.copy()))
+
+
+def _logarithm(name: str, base: int | None) -> Function:
+    def render(call: Call, arguments: Sequence[Shaped]) -> Node:
+        (value,) = arguments
+        above = value.node
+        if value.reach.lower <= 0:
+            above = guarded(exp.GT(this=value.node, expression=number(0)), value.copy())
+        return invoked(name.upper(), above)
+
+    return Function(name, "a number", _real, render, lambda call, ranges: ranges[0].logarithm(base), copies=2)
+
+
+def _power(call: Call, arguments: Sequence[Shaped]) -> Node:
+    base, exponent = arguments
+    literal = call.arguments[1].value if isinstance(call.arguments[1], Literal) else None
+    condition: type[exp.Binary] | None = exp.GT
+    if isinstance(literal, Fraction):
+        whole = literal.denominator == 1
+        if literal >= 0:
+            condition = None if whole else exp.GTE
+        elif whole:
+            condition = exp.NEQ
+    if condition is None:
+        return exp.Pow(this=base.node, expression=exponent.node)
+    return exp.Pow(
+        this=guarded(condition(this=base.node, expression=number(0)), base.copy()),
+        expression=exponent.node,
+    )
+
+
+def _limits(arguments: Sequence[Expression]) -> Accepted | None:
+    """A number between two literals in order."""
+    accepted = unified(arguments, NUMBERS) if len(arguments) == 3 else None
+    if accepted is None:
+        return None
+    ends = [_literal(argument) for argument in accepted[0][1:]]
+    return accepted if None not in ends and ends == sorted(end for end in ends if end is not None) else None
+
+
+def _literal(expression: Expression) -> Fraction | None:
+    value = expression.value if isinstance(expression, Literal) else None
+    return Fraction(value) if isinstance(value, int | Fraction) else None
+
+
+def _clamped(call: Call, arguments: Sequence[Shaped]) -> Node:
+    value, low, high = arguments
+    branches = [
+        exp.If(this=exp.LT(this=value.copy(), expression=low.node), true=low.copy()),
+        exp.If(this=exp.GT(this=value.copy(), expression=high.node), true=high.copy()),
+    ]
+    if call.type == "real" and not within(value.reach, DOUBLES):
+        branches.insert(0, exp.If(this=exp.IsNan(this=value.copy()), true=exp.Null()))
+    return exp.Case(ifs=branches, default=value.node)
+
+
+def _buckets(arguments: Sequence[Expression]) -> Accepted | None:
+    accepted = _limits(arguments[:3]) if len(arguments) == 4 else None
+    count = arguments[3].value if accepted is not None and isinstance(arguments[3], Literal) else None
+    ends = None if accepted is None else [converted(argument, "real") for argument in accepted[0]]
+    if ends is None or None in ends or not isinstance(count, int) or not 1 <= count <= 100_000 or ends[1] == ends[2]:
+        return None
+    return (*(end for end in ends if end is not None), arguments[3]), "integer"
+
+
+def _bucket(call: Call, arguments: Sequence[Shaped]) -> Node:
+    """0 below, n + 1 above, else one of n parts of equal width."""
+    value, low, high, count = arguments
+    low_end, high_end, many = (_literal(argument) or Fraction(0) for argument in call.arguments[1:])
+    from_low = binary(exp.Sub, value.copy(), low.node)
+    place = exp.Floor(this=binary(exp.Mul, from_low, number(many / (high_end - low_end))))
+    inside = binary(exp.Add, try_cast(place, "integer"), typed(exp.Literal.number(1), "integer"))
+    last = typed(exp.Literal.number(int(many) + 1), "integer")
+    branches = [
+        exp.If(this=exp.LT(this=value.node, expression=low.copy()), true=typed(exp.Literal.number(0), "integer")),
+        exp.If(this=exp.GTE(this=value.copy(), expression=high.node), true=last),
+        # The product may round up to n just below the upper end.
+        exp.If(this=exp.GTE(this=value.copy(), expression=low.copy()), true=_least_of(inside, count.node)),
+    ]
+    return exp.Case(ifs=branches)
+
+
+def _least_of(left: Node, right: Node) -> Node:
+    return exp.Least(this=left, expressions=[right], ignore_nulls=True)
+
+
+NUMERIC = (
+    _arithmetic("+", exp.Add, Interval.__add__),
+    _arithmetic("-", exp.Sub, Interval.__sub__),
+    _arithmetic("*", exp.Mul, Interval.__mul__),
+    Function("/", "two numbers", _reals, _divided, lambda call, ranges: ranges[0] / ranges[1], copies=2),
+    Function(
+        "//",
+        "two whole numbers",
+        each(("integer",), ("integer",)),
+        _whole_division(exp.IntDiv),
+        lambda call, ranges: (ranges[0] / ranges[1].without_zero()).through(math.trunc),
+        copies=2,
+    ),
+    Function(
+        "%",
+        "two numbers",
+        _numbers,
+        _whole_division(exp.Mod),
+        lambda call, ranges: ranges[0].remainder(ranges[1]),
+        copies=2,
+    ),
+    Function("negate", "a number", each(NUMBERS), _negated, lambda call, ranges: -ranges[0]),
+    Function("abs", "a number", each(NUMBERS), _absolute, lambda call, ranges: ranges[0].absolute()),
+    Function(
+        "sign",
+        "a number",
+        each(NUMBERS, gives="integer"),
+        lambda call, arguments: typed(exp.Sign(this=arguments[0].node), "integer"),
+        _sign,
+    ),
+    _rounding("round", exp.Round, _half_away),
+    _rounding("floor", exp.Floor, math.floor),
+    _rounding("ceil", exp.Ceil, math.ceil),
+    _rounding("trunc", exp.Trunc, math.trunc),
+    Function("sqrt", "a number", _real, _root, lambda call, ranges: ranges[0].root(), copies=2),
+    _logarithm("ln", None),
+    _logarithm("log10", 10),
+    _logarithm("log2", 2),
+    Function(
+        "exp",
+        "a number",
+        _real,
+        lambda call, arguments: exp.Exp(this=arguments[0].node),
+        lambda call, ranges: ranges[0].exponential(),
+    ),
+    Function("power", "two numbers", _reals, _power, lambda call, ranges: power(*ranges), copies=2),
+    Function(
+        "clamp",
+        "a number and two literals in order, as in CLAMP(x, 0, 100)",
+        _limits,
+        _clamped,
+        lambda call, ranges: ranges[0].clamped(ranges[1].lower, ranges[2].upper),
+        copies=4,
+    ),
+    Function(
+        "width_bucket",
+        "a number, two literals in order and a number of buckets, as in WIDTH_BUCKET(x, 0, 100, 20)",
+        _buckets,
+        _bucket,
+        lambda call, ranges: Interval(Fraction(0), ranges[3].upper + 1),
+        copies=4,
+    ),
+)
+"""Arithmetic, rounding, logarithms, clamping and buckets."""

@@ -29,6 +29,7 @@ the other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from threading import Lock
@@ -227,7 +228,11 @@ def _size(loss: Loss) -> tuple[Fraction, Fraction]:
 def _meters(
     budget: Loss, composition: Composition | None, delta_share: Fraction, order: Fraction | None
 ) -> tuple[Meter, ...]:
-    return meters_for(budget, composition, delta_share, order)
+    """The meters, which remember what the last events cost: many filters may ask for the same."""
+    return tuple(
+        replace(meter, cost=lru_cache(maxsize=256)(meter.cost))
+        for meter in meters_for(budget, composition, delta_share, order)
+    )
 
 
 def _written(value: Fraction) -> str:

@@ -28,12 +28,11 @@ from discreet.ledger.notation import (
     shown,
     unit_to_plain,
 )
-from discreet.ledger.records import Account
+from discreet.ledger.records import Account, Entry
 from discreet.ledger.store import Books
 
 __all__ = ["Opening", "admit", "amended", "charges_under", "filter_of", "largest", "lineage", "room"]
 
-PAGE = 500
 REMEDY = "add more noise, ask for less, or have the steward amend the budget"
 
 
@@ -156,17 +155,12 @@ def admit(filters: Mapping[Path, Filter], unit: Unit | None, event: Event) -> No
             raise BudgetExceeded(filter.price(event), filter.remaining, remedy) from None
 
 
-def charges_under(books: Books, path: Path, *, before: int | None = None) -> Iterator[Event]:
+def charges_under(entries: Iterable[Entry], path: Path) -> Iterator[Event]:
     """What was charged at the account and below, in order."""
-    after = 0
-    while page := books.entries(after, PAGE):
-        for entry in page:
-            if before is not None and entry.sequence >= before:
-                return
-            content = entry.content
-            if content["kind"] == "charge" and tuple(content["account"])[: len(path)] == path:
-                yield as_event(events_from_plain(content["events"]))
-        after = page[-1].sequence
+    for entry in entries:
+        content = entry.content
+        if content["kind"] == "charge" and tuple(content["account"])[: len(path)] == path:
+            yield as_event(events_from_plain(content["events"]))
 
 
 def amended(account: Account, standing: Filter, budget: Loss, past: Iterable[Event]) -> Filter:

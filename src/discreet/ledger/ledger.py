@@ -33,7 +33,6 @@ that could depend on the data is an answer: complete the charge with it. To draw
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -70,8 +69,9 @@ from discreet.ledger.records import (
 )
 from discreet.ledger.registry import registry
 from discreet.ledger.sqlite import SQLiteStore
-from discreet.ledger.store import Books, Store
+from discreet.ledger.store import PAGE, Books, Store, pages
 from discreet.ledger.verification import check
+from discreet.noise.entropy import system
 
 __all__ = ["Ledger"]
 
@@ -79,9 +79,8 @@ FORMAT = 1
 """The meaning of the entries. It never changes for a number that was used; a new meaning gets the next one."""
 LONGEST_TEXT = 4096
 LONGEST_QUESTION = 2**20
-LONGEST_ENTRY = 2**22
+LONGEST_EVENTS = 2**20
 LONGEST_PAYLOAD = 2**28
-PAGE = 500
 
 
 class Ledger:
@@ -91,12 +90,12 @@ class Ledger:
         self._store = store
         self._clock = clock
         self._seen = Head(0, "")
-        with store.reading() as books:
+        with self._reading() as books:
             first = books.entry(1)
         if first is None:
             with self._writing() as books:
                 first = books.entry(1) or self._append(
-                    books, {"kind": "ledger", "format": FORMAT, "id": secrets.token_hex(16)}
+                    books, {"kind": "ledger", "format": FORMAT, "id": f"{system().bits(128):032x}"}
                 )
         origin = first.content
         if origin.get("kind") != "ledger" or origin.get("format") != FORMAT:
@@ -169,7 +168,7 @@ class Ledger:
             accounts = lineage(books, path)
             standing = accounts[-1]
             current = filter_of(standing, accounts[0])
-            state = amended(standing, current, budget, charges_under(books, path)).state()
+            state = amended(standing, current, budget, charges_under(pages(books, 0), path)).state()
             content = {
                 "kind": "amend",
                 "account": path,
@@ -215,6 +214,9 @@ class Ledger:
         asked = digest(plain_text("question", question, LONGEST_QUESTION))
         event = as_event(events)
         plain = events_to_plain(event.events if isinstance(event, Composed) else (event,))
+        if len(canonical(plain)) > LONGEST_EVENTS:
+            bound = f"written in {LONGEST_EVENTS} characters"
+            raise InvalidArgument("events", f"{len(plain)} events", bound, "merge equal ones with Repeated, or split")
         plain_text("note", note, LONGEST_TEXT, empty=True)
         if request is not None:
             plain_text("request", request, LONGEST_TEXT)
@@ -233,7 +235,7 @@ class Ledger:
             entry = self._append(books, content | {"note": note, "spent": spent, "states": states})
             books.put_charge(ChargeRow(entry.sequence, path, asked, request, entry.content["time"]))
             for standing, state in zip(accounts, states, strict=True):
-                books.put_account(replace(standing, state=canonical(state)))
+                books.put_state(standing.path, canonical(state))
         return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, True, None)
 
     def complete(self, charge: Charge, payload: bytes) -> bytes:
@@ -298,8 +300,7 @@ class Ledger:
 
     def events(self, account: Path) -> Iterator[Event]:
         """What was charged at the account and below, in order, to be accounted for in any other way."""
-        with self._reading() as books:
-            yield from charges_under(books, account_path(account))
+        return charges_under(self.entries(), account_path(account))
 
     def head(self) -> Head:
         """The last entry. Whoever notes it elsewhere can later prove that nothing up to it was changed or removed."""
@@ -348,8 +349,6 @@ class Ledger:
     def _append(self, books: Books, content: dict[str, Any]) -> Entry:
         time = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
         entry = Entry.after(books.head(), content | {"time": time})
-        if len(entry.text) > LONGEST_ENTRY:
-            raise InvalidArgument("events", f"{len(entry.text)} characters", f"at most {LONGEST_ENTRY}", "split them")
         books.append(entry)
         return entry
 

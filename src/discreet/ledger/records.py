@@ -16,6 +16,7 @@ from typing import Any
 
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
+from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.notation import Path, canonical, digest
 
 __all__ = ["Account", "Charge", "ChargeRow", "Entry", "Fault", "Head", "ReleaseRow", "Report", "Standing", "Tally"]
@@ -47,7 +48,12 @@ class Entry:
     @property
     def content(self) -> dict[str, Any]:
         """The text, read."""
-        content: dict[str, Any] = json.loads(self.text)
+        try:
+            content = json.loads(self.text)
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            raise LedgerDamaged(f"entry {self.sequence} cannot be read", "check the ledger")
         return content
 
     @property

@@ -6,8 +6,10 @@ budgets are rounded up, what remains is rounded down.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
 from discreet.core.losses import Loss
@@ -55,9 +57,9 @@ def readable(register: dict[str, Any]) -> str:
         lines += ["", f"{dataset['name']}: protects each {unit['kind']}{column} ({unit['neighbours']} neighbours)"]
         for line in dataset["accounts"]:
             name = "  " * len(line["account"]) + line["account"][-1]
-            budget = f" of {_words(line['budget'])}" if line["budget"] else ""
+            budget = f" of {line['budget']['text']}" if line["budget"] else ""
             lines.append(
-                f"{name}: spent {_words(line['spent'])}{budget}, {line['used']:.1%} used,"
+                f"{name}: spent {line['spent']['text']}{budget}, {line['used']:.1%} used,"
                 f" {line['used_per_day']:.2%} a day, {line['releases']} releases"
             )
     return "\n".join(lines) + "\n"
@@ -85,14 +87,9 @@ def _line(account: Account, dataset: Account, tallies: list[Tally], now: datetim
     }
 
 
-def _numbers(loss: Loss, rounded: Any) -> dict[str, Any]:
-    numbers: dict[str, Any] = {"definition": type(loss).__name__}
+def _numbers(loss: Loss, rounded: Callable[[Fraction], float]) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"definition": type(loss).__name__, "text": str(loss)}
     for part in fields(loss):
         value = getattr(loss, part.name)
         numbers[part.name] = [rounded(v) for v in value] if isinstance(value, tuple) else rounded(value)
     return numbers
-
-
-def _words(numbers: dict[str, Any]) -> str:
-    inner = ", ".join(f"{name}={value:g}" for name, value in numbers.items() if isinstance(value, float))
-    return f"{numbers['definition']}({inner})"

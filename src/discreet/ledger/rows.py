@@ -17,6 +17,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from discreet.ledger.errors import LedgerDamaged
@@ -93,12 +95,13 @@ class SQLBooks:
             "INSERT INTO accounts (path, budget, promised, unit, state) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (path) DO UPDATE"
             " SET budget = excluded.budget, promised = excluded.promised, state = excluded.state",
-            canonical(account.path),
-            None if account.budget is None else canonical(loss_to_plain(account.budget)),
-            None if account.promised is None else canonical(loss_to_plain(account.promised)),
-            None if account.unit is None else canonical(unit_to_plain(account.unit)),
+            *_terms(account),
             account.state,
         )
+
+    def put_state(self, path: Path, state: str) -> None:
+        """Replaces the sums of an account."""
+        self._do("UPDATE accounts SET state = ? WHERE path = ?", state, canonical(path))
 
     def owner(self, source: str) -> str | None:
         """The data set that a source belongs to."""
@@ -179,17 +182,35 @@ class SQLBooks:
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    path, budget, promised, unit, state = _typed(row, str, str | None, str | None, str | None, str)
+    *terms, state = _typed(row, str, str | None, str | None, str | None, str)
+    return replace(_opened(*terms), state=state)
+
+
+@lru_cache(maxsize=1024)
+def _opened(path: str, budget: str | None, promised: str | None, unit: str | None) -> Account:
+    """The account without its state, which alone changes from charge to charge."""
     try:
-        return Account(
+        account = Account(
             tuple(json.loads(path)),
             None if budget is None else loss_from_plain(json.loads(budget)),
             None if promised is None else loss_from_plain(json.loads(promised)),
             None if unit is None else unit_from_plain(json.loads(unit)),
-            state,
+            "",
         )
     except (KeyError, TypeError, ValueError) as reason:
         raise LedgerDamaged(f"the account {path!r} cannot be read", "check the ledger") from reason
+    if _terms(account) != (path, budget, promised, unit):
+        raise LedgerDamaged(f"the account {path!r} is not written as the ledger writes", "check the ledger")
+    return account
+
+
+def _terms(account: Account) -> tuple[str | None, ...]:
+    return (
+        canonical(account.path),
+        None if account.budget is None else canonical(loss_to_plain(account.budget)),
+        None if account.promised is None else canonical(loss_to_plain(account.promised)),
+        None if account.unit is None else canonical(unit_to_plain(account.unit)),
+    )
 
 
 def _charge(row: tuple[Any, ...]) -> ChargeRow:
@@ -198,7 +219,7 @@ def _charge(row: tuple[Any, ...]) -> ChargeRow:
         names = tuple(json.loads(path))
     except (TypeError, ValueError):
         names = ()
-    if names[:1] != (dataset,):
+    if names[:1] != (dataset,) or canonical(names) != path:
         raise LedgerDamaged(f"the charge {sequence} has no account", "check the ledger")
     return ChargeRow(sequence, names, question, request, time)
 

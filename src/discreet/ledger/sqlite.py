@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import Lock
 from urllib.parse import quote
 
+from discreet.ledger.connections import Connections, busy
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.rows import SCHEMA, SQLBooks
 
@@ -39,22 +39,6 @@ VERSION = 1
 COMMITS_BETWEEN_CHECKPOINTS = 200
 
 
-class _Process:
-    """The connections of one process."""
-
-    def __init__(self) -> None:
-        self.number = os.getpid()
-        self.gate = Lock()
-        self.idle: list[sqlite3.Connection] = []
-        self.turnstile: sqlite3.Connection | None = None
-        self.commits = 0
-        self.closed = False
-
-
-_ABANDONED: list[_Process] = []
-"""Connections inherited over a fork: SQLite forbids both to use and to close them."""
-
-
 class SQLiteStore:
     """The books in the file at `path`, made if there is none and `create` is set.
 
@@ -64,7 +48,8 @@ class SQLiteStore:
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> None:
         self.path = os.path.realpath(path)
         self.patience = patience
-        self._mine = _Process()
+        self._commits = 0
+        self._connections = Connections(self._connect, self._turnstile, patience)
         _make_file(self.path, create)
         self._identity = self._on_disk()
         with self._translated():
@@ -73,13 +58,13 @@ class SQLiteStore:
     @contextmanager
     def writing(self) -> Iterator[SQLBooks]:
         """An exclusive transaction; on return it is on the disk."""
-        with self._translated(), self._turn(), self._borrowed() as connection:
+        with self._translated(), self._connections.turn(), self._connections.borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield SQLBooks(connection)
             self._assert_in_place()
             connection.execute("COMMIT")
-            self._mine.commits += 1
-            if self._mine.commits % COMMITS_BETWEEN_CHECKPOINTS == 0:
+            self._commits += 1
+            if self._commits % COMMITS_BETWEEN_CHECKPOINTS == 0:
                 # What was committed is safe in the log already; a checkpoint that fails is made up for by a later one.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -87,97 +72,23 @@ class SQLiteStore:
     @contextmanager
     def reading(self) -> Iterator[SQLBooks]:
         """A view of one moment."""
-        with self._translated(), self._borrowed() as connection:
+        with self._translated(), self._connections.borrowed() as connection:
             connection.execute("BEGIN")
             yield SQLBooks(connection)
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """Closes the connections that are not in use now, and the others when they are handed back."""
-        mine = self._here()
-        with mine.gate:
-            mine.closed = True
-            while mine.idle:
-                mine.idle.pop().close()
-            if mine.turnstile is not None:
-                mine.turnstile.close()
-                mine.turnstile = None
+        """Lets go of the file."""
+        self._connections.close()
 
-    def _here(self) -> _Process:
-        """What belongs to this process. After a fork, what was inherited is left alone."""
-        if self._mine.number != os.getpid():
-            _ABANDONED.append(self._mine)
-            self._mine = _Process()
-        return self._mine
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """The exclusive right to write, among all threads and processes."""
-        mine = self._here()
-        deadline = time.monotonic() + self.patience
-        if not mine.gate.acquire(timeout=self.patience):
-            raise _busy(self.patience)
-        try:
-            turnstile = self._turnstile(mine)
-            pause = 0.000_25
-            while not turnstile.in_transaction:
-                try:
-                    turnstile.execute("BEGIN EXCLUSIVE")
-                except sqlite3.OperationalError as refusal:
-                    if refusal.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                        raise
-                    time.sleep(pause)
-                    pause = min(2 * pause, 0.004)
-            yield
-        finally:
-            if mine.turnstile is not None:
-                mine.turnstile.rollback()
-            mine.gate.release()
-
-    def _turnstile(self, mine: _Process) -> sqlite3.Connection:
-        if mine.closed:
-            raise _closed()
-        if mine.turnstile is None:
-            lock = f"{self.path}-lock"
-            with suppress(OSError):
-                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            mine.turnstile = sqlite3.connect(
-                f"file:{quote(lock)}?mode=rw", uri=True, timeout=0, isolation_level=None, check_same_thread=False
-            )
-        return mine.turnstile
-
-    @contextmanager
-    def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        """A connection of its own for the caller; one that met an error is not used again."""
-        mine = self._here()
-        if mine.closed:
-            raise _closed()
-        try:
-            connection = mine.idle.pop()
-        except IndexError:
-            connection = self._connect()
-        sound = False
-        try:
-            yield connection
-            sound = True
-        except BaseException as error:
-            sound = not isinstance(error, sqlite3.Error)
-            raise
-        finally:
-            if sound and not mine.closed:
-                connection.rollback()
-                mine.idle.append(connection)
-            else:
-                connection.close()
+    def _turnstile(self) -> sqlite3.Connection:
+        lock = f"{self.path}-lock"
+        with suppress(OSError):
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return _open(lock, timeout=0)
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            f"file:{quote(self.path)}?mode=rw",
-            uri=True,
-            timeout=self.patience,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        connection = _open(self.path, timeout=self.patience)
         try:
             for setting in (
                 "synchronous=FULL",
@@ -195,9 +106,9 @@ class SQLiteStore:
         return connection
 
     def _prepare(self) -> None:
-        with self._borrowed() as connection:
+        with self._connections.borrowed() as connection:
             if _is_blank(connection):
-                with self._turn():
+                with self._connections.turn():
                     if _is_blank(connection):
                         _set_log(connection)
                         connection.execute("BEGIN IMMEDIATE")
@@ -209,7 +120,7 @@ class SQLiteStore:
                         connection.execute("COMMIT")
             _assert_ours(connection)
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                with self._turn():
+                with self._connections.turn():
                     _set_log(connection)
 
     def _on_disk(self) -> tuple[int, int]:
@@ -217,6 +128,8 @@ class SQLiteStore:
             status = os.stat(self.path)
         except OSError as reason:
             raise LedgerUnavailable(f"{self.path} cannot be reached ({reason.strerror})", "put it back") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise LedgerUnavailable(f"{self.path} is not a file", "give the path of a file")
         if status.st_nlink > 1:
             raise LedgerDamaged(
                 f"{self.path} has a second name (a hard link), and each name would keep a log of its own",
@@ -240,7 +153,7 @@ class SQLiteStore:
     def _translation(self, error: sqlite3.Error) -> LedgerUnavailable | LedgerDamaged:
         match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED | sqlite3.SQLITE_PROTOCOL:
-                return _busy(self.patience)
+                return busy(self.patience)
             case sqlite3.SQLITE_FULL:
                 return LedgerUnavailable("no space is left for it", "make room and ask again")
             case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
@@ -249,6 +162,12 @@ class SQLiteStore:
                 return LedgerUnavailable(f"{self.path} could not be read or written ({error})", "see to the disk")
             case _:
                 return LedgerDamaged(f"SQLite reports '{error}' in {self.path}", "restore the last good copy")
+
+
+def _open(path: str, *, timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(path)}?mode=rw", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
 
 
 def _make_file(path: str, create: bool) -> None:
@@ -292,11 +211,3 @@ def _assert_ours(connection: sqlite3.Connection) -> None:
 def _set_log(connection: sqlite3.Connection) -> None:
     if connection.execute("PRAGMA journal_mode=WAL").fetchone() != ("wal",):
         raise LedgerUnavailable("its file system cannot share a write-ahead log", "keep it on a local disk")
-
-
-def _busy(patience: float) -> LedgerUnavailable:
-    return LedgerUnavailable(f"others have been writing for {patience:g} s", "ask again")
-
-
-def _closed() -> LedgerUnavailable:
-    return LedgerUnavailable("it was closed", "open it again")

@@ -18,7 +18,10 @@ from typing import Protocol
 from discreet.ledger.notation import Path
 from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
 
-__all__ = ["Books", "Store"]
+__all__ = ["PAGE", "Books", "Store", "pages"]
+
+PAGE = 500
+"""Entries that are read at a time."""
 
 
 class Books(Protocol):
@@ -44,6 +47,9 @@ class Books(Protocol):
 
     def put_account(self, account: Account) -> None:
         """Adds or replaces the account."""
+
+    def put_state(self, path: Path, state: str) -> None:
+        """Replaces the sums of an account."""
 
     def owner(self, source: str) -> str | None:
         """The data set that a source belongs to."""
@@ -80,6 +86,16 @@ class Books(Protocol):
 
     def complaints(self) -> list[str]:
         """What the store finds wrong with its own structure."""
+
+
+def pages(books: Books, after: int, until: int | None = None) -> Iterator[Entry]:
+    """The entries that follow `after`, before number `until`, read some at a time."""
+    while page := books.entries(after, PAGE):
+        for entry in page:
+            if until is not None and entry.sequence >= until:
+                return
+            yield entry
+        after = page[-1].sequence
 
 
 class Store(Protocol):

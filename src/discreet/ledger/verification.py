@@ -31,11 +31,9 @@ from discreet.ledger.notation import (
     unit_from_plain,
 )
 from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
-from discreet.ledger.store import Books, Store
+from discreet.ledger.store import Books, Store, pages
 
 __all__ = ["Verifier", "check"]
-
-PAGE = 1000
 
 
 class _Broken(Exception):
@@ -59,12 +57,11 @@ class Verifier:
 
     def follow(self, books: Books) -> None:
         """Reads all entries that were added since the last time."""
-        while self.fault is None and (page := books.entries(self.head.sequence, PAGE)):
-            for entry in page:
-                self._read(entry, books)
-                if self.fault is not None:
-                    break
-        if self.fault is None and books.head() != self.head:
+        for entry in pages(books, self.head.sequence):
+            self._read(entry, books)
+            if self.fault is not None:
+                return
+        if books.head() != self.head:
             self.fault = Fault(self.head.sequence + 1, "it is missing: the books say that there are more entries")
 
     def accounts(self) -> list[Account]:
@@ -128,7 +125,7 @@ class Verifier:
         _assert((None if former is None else loss_from_plain(former)) == old, "it was another budget")
         budget, standing = loss_from_plain(content["budget"]), self._filters[path]
         account = Account(path, old, promised, unit, canonical(standing.state()))
-        changed = amended(account, standing, budget, charges_under(books, path, before=sequence))
+        changed = amended(account, standing, budget, charges_under(pages(books, 0, until=sequence), path))
         self._filters[path] = _recorded(changed, budget, content["state"])
         self._terms[path] = budget, largest(promised, budget), unit
         if len(path) == 1:

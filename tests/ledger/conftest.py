@@ -1,0 +1,15 @@
+"""The places where books can be kept: every test of the contract runs on each of them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.ledger.places import Place, SQLitePlace
+
+
+@pytest.fixture(params=[SQLitePlace], ids=["sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """One set of books, which can be opened any number of times."""
+    with ExitStack() as handles:
+        yield request.param(tmp_path, handles)

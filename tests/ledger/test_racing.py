@@ -1,0 +1,297 @@
+"""Many threads and processes at the same books: never overspent, nothing acknowledged is lost, one answer a charge."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from fractions import Fraction as F
+from pathlib import Path
+
+import pytest
+from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, SQLitePlace, opened, pure
+
+from discreet.core.errors import BudgetExceeded
+from discreet.core.events import Pure
+from discreet.core.losses import PureDP
+from discreet.ledger import Ledger, LedgerUnavailable, Verifier
+from discreet.ledger.sqlite import SQLiteStore
+
+FORK = multiprocessing.get_context("fork")
+
+
+@contextmanager
+def processes(number: int, task: Callable[[int], None]) -> Iterator[list[multiprocessing.Process]]:
+    """Forked processes that run the task; none outlives the block."""
+    running = [FORK.Process(target=task, args=(i,), daemon=True) for i in range(number)]
+    for process in running:
+        process.start()
+    try:
+        yield running
+        for process in running:
+            process.join()
+    finally:
+        for process in running:
+            process.kill()
+            process.join()
+
+
+def charged(ledger: Ledger) -> F:
+    """What all charges in the books add up to."""
+    return sum((event.epsilon for composed in ledger.events(HEALTH) for event in composed.events), F(0))
+
+
+def attempts(ledger: Ledger, who: int, number: int) -> int:
+    """How many of the charges of ε = 1/50 are admitted."""
+    admitted = 0
+    for i in range(number):
+        with suppress(BudgetExceeded):
+            ledger.charge(HEALTH, pure(1, 50), f"{who}: {i}")
+            admitted += 1
+    return admitted
+
+
+def test_threads_with_one_handle_never_overspend(place: SQLitePlace) -> None:
+    ledger = opened(place.open())
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(lambda who: attempts(ledger, who, 20), range(8))) == 50
+    assert ledger.spent(HEALTH) == PureDP(1)
+    assert charged(ledger) == 1
+    assert ledger.check().sound
+
+
+def test_threads_with_a_handle_each_never_overspend(place: SQLitePlace) -> None:
+    opened(place.open())
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(lambda who: attempts(place.open(), who, 12), range(8))) == 50
+    assert place.open().spent(HEALTH) == PureDP(1)
+
+
+def test_processes_racing_for_the_last_epsilon_never_overspend(place: SQLitePlace, tmp_path: Path) -> None:
+    inherited = opened(place.open())
+    barrier = FORK.Barrier(8)
+
+    def race(who: int) -> None:
+        barrier.wait()
+        (tmp_path / f"{who}").write_text(str(attempts(inherited if who % 2 else place.open(), who, 12)))
+
+    with processes(8, race):
+        pass
+    assert sum(int((tmp_path / f"{who}").read_text()) for who in range(8)) == 50
+    assert inherited.spent(HEALTH) == PureDP(1)
+    assert charged(inherited) == 1
+    assert inherited.check().sound
+
+
+def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place: SQLitePlace, tmp_path: Path) -> None:
+    opened(place.open())
+    barrier = FORK.Barrier(8)
+
+    def ask(who: int) -> None:
+        ledger = place.open()
+        barrier.wait()
+        answers = []
+        for i in range(10):
+            charge = ledger.charge(ANN if who % 2 else BOB, pure(1, 100), f"q{i}", request=f"{who}-{i}")
+            answer = charge.payload
+            if answer is None:
+                answer = ledger.complete(charge, f"{who}'s answer to {i}".encode())
+            answers.append(answer.decode())
+        (tmp_path / f"{who}").write_text("\n".join(answers))
+
+    with processes(8, ask):
+        pass
+    assert len({(tmp_path / f"{who}").read_text() for who in range(8)}) == 1
+    ledger = place.open()
+    assert ledger.spent(HEALTH) == PureDP("0.1")
+    assert sum(e.content["kind"] == "charge" for e in ledger.entries()) == 10
+    assert ledger.check().sound
+
+
+def test_processes_that_make_the_same_ledger_make_one(tmp_path: Path) -> None:
+    barrier = FORK.Barrier(8)
+
+    def make(who: int) -> None:
+        barrier.wait()
+        with Ledger.at(tmp_path / "books.db") as ledger:
+            opened(ledger)
+            (tmp_path / f"{who}").write_text(ledger.id)
+
+    with processes(8, make):
+        pass
+    assert len({(tmp_path / f"{who}").read_text() for who in range(8)}) == 1
+    with Ledger.at(tmp_path / "books.db") as ledger:
+        assert [e.content["kind"] for e in ledger.entries()] == ["ledger", "open", "open", "open", "open"]
+        assert ledger.check().sound
+
+
+def test_a_process_killed_while_it_makes_a_ledger_leaves_nothing_broken(tmp_path: Path) -> None:
+    chance = random.Random(1)
+    for attempt in range(25):
+        path = tmp_path / f"{attempt}.db"
+        with processes(2, lambda _, path=path: opened(Ledger.at(path)).close()) as running:
+            time.sleep(chance.uniform(0, 0.03))
+            running[0].kill()
+        with Ledger.at(path) as ledger:
+            opened(ledger)
+            assert ledger.check().sound
+
+
+def test_a_fork_inherits_books_but_no_connections(place: SQLitePlace, tmp_path: Path) -> None:
+    """SQLite's locks do not survive a fork: children that went on with open connections would ruin the file here."""
+    parent = opened(place.open())
+
+    def write(who: int) -> None:
+        ledger = parent if who % 2 else Ledger.at(place.path)
+        charges = [ledger.charge(BOB, pure(1, 10**6), f"{who}-{i}") for i in range(150)]
+        (tmp_path / f"{who}").write_text("\n".join(f"{charge.sequence} {charge.hash}" for charge in charges))
+
+    with processes(2, write):
+        other = parent
+        for i in range(40):
+            other.close()
+            time.sleep(0.01)
+            other = place.open()
+            other.charge(BOB, pure(1, 10**6), f"parent-{i}")
+    hashes = {entry.sequence: entry.hash for entry in other.entries()}
+    for who in range(2):
+        lines = [line.split() for line in (tmp_path / f"{who}").read_text().splitlines()]
+        assert len(lines) == 150
+        assert all(hashes[int(sequence)] == hash for sequence, hash in lines)
+    assert other.check().sound
+
+
+def test_a_child_forked_in_the_middle_of_a_transaction_may_use_no_ledger(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "books.db", patience=0.1)
+
+    def use(who: int) -> None:
+        for number, call in enumerate((lambda: Ledger(store), lambda: Ledger.at(tmp_path / "others.db"))):
+            try:
+                call()
+            except LedgerUnavailable as refusal:
+                (tmp_path / f"{number}").write_text(str(refusal))
+
+    with store.reading() as books:
+        books.head()
+        with processes(1, use):
+            pass
+    assert all("forked" in (tmp_path / name).read_text() for name in "01")
+    assert Ledger(store).check().sound
+    store.close()
+
+
+QUESTIONS = 20_000
+WRITERS = 8
+KILLS = 200
+
+
+def write_on(path: Path, log: Path, seed: int) -> None:
+    """Charges and completes without end; each thing that the ledger acknowledged is noted in the log."""
+    chance = random.Random(seed)
+    note = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    ledger = Ledger.at(path)
+    while True:
+        number = chance.randrange(QUESTIONS)
+        account = (HEALTH, STUDY, ANN, BOB, ("narrow",))[number % 5]
+        try:
+            charge = ledger.charge(account, [Pure(cost(number))], f"q{number}")
+        except BudgetExceeded:
+            continue
+        os.write(note, f"charge {charge.sequence} {charge.hash}\n".encode())
+        if number % 3:
+            answer = charge.payload
+            if answer is None:
+                answer = ledger.complete(charge, f"{os.getpid()}-{chance.random()}".encode())
+            os.write(note, f"answer {number} {answer.decode()}\n".encode())
+
+
+def cost(number: int) -> F:
+    return F(1 + number % 7, 200_000)
+
+
+class Watch:
+    """Follows the books and the logs of the writers, and holds the one against the other."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self._store = SQLiteStore(path)
+        self._verifier = Verifier()
+        self._folder = folder
+        self._read: dict[Path, int] = {}
+        self.charges: dict[int, str] = {}
+        self.answers: dict[str, str] = {}
+
+    def look(self) -> None:
+        """What was acknowledged since the last look is in the books, and these continue what was seen of them then."""
+        fresh = []
+        for log in sorted(self._folder.glob("log-*")):
+            text = log.read_text()
+            whole = text[: text.rfind("\n") + 1]
+            for line in whole[self._read.get(log, 0) :].splitlines():
+                kind, key, value = line.split(" ", 2)
+                if kind == "charge":
+                    assert self.charges.setdefault(int(key), value) == value
+                    fresh.append(int(key))
+                else:
+                    assert self.answers.setdefault(key, value) == value, "two answers were shown for one charge"
+            self._read[log] = len(whole)
+        with self._store.reading() as books:
+            self._verifier.follow(books)
+            assert self._verifier.fault is None, self._verifier.fault
+            for sequence in fresh:
+                entry = books.entry(sequence)
+                assert entry is not None, "an acknowledged charge was lost"
+                assert entry.hash == self.charges[sequence]
+
+    def close(self) -> None:
+        self._store.close()
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_under_eight_writers_lose_nothing_and_never_overspend(tmp_path: Path) -> None:
+    path, chance = tmp_path / "books.db", random.Random(7)
+    with Ledger.at(path) as ledger:
+        opened(ledger)
+        ledger.open(("narrow",), budget=PureDP("0.01"), unit=UNIT, source="t")
+    watch = Watch(path, tmp_path)
+    started = 0
+
+    def writer() -> multiprocessing.Process:
+        nonlocal started
+        started += 1
+        process = FORK.Process(target=write_on, args=(path, tmp_path / f"log-{started:04}", started), daemon=True)
+        process.start()
+        return process
+
+    running = [writer() for _ in range(WRITERS)]
+    try:
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(0.0, 0.12))
+            victim = running.pop(chance.randrange(WRITERS))
+            assert victim.is_alive()
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.join()
+            watch.look()
+            running.append(writer())
+    finally:
+        for process in running:
+            process.kill()
+            process.join()
+    watch.look()
+    watch.close()
+    with Ledger.at(path) as ledger:
+        assert ledger.check().sound
+        paid = [e.content for e in ledger.entries() if e.content["kind"] == "charge"]
+        assert len({entry["question"] for entry in paid}) == len(paid) >= len(watch.charges) > 0
+        for account, budget in ((HEALTH, 1), (STUDY, F(1, 2)), (ANN, F(1, 4)), (("narrow",), F(1, 100))):
+            events = [e["events"][0] for e in paid if tuple(e["account"][: len(account)]) == account]
+            assert sum(F(event["epsilon"]) for event in events) == ledger.spent(account).epsilon <= budget
+        assert ledger.spent(("narrow",)).epsilon > F(1, 100) - cost(6)
+        hashes = {entry.sequence: entry.hash for entry in ledger.entries()}
+        assert all(hashes[sequence] == hash for sequence, hash in watch.charges.items())
+        assert len(watch.answers) > 100
+        for number, answer in watch.answers.items():
+            account = ("narrow",) if int(number) % 5 == 4 else HEALTH
+            assert ledger.replay(account, f"q{number}") == answer.encode()

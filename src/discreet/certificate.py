@@ -1,0 +1,132 @@
+"""A signed statement of what a release guarantees, checkable offline by anyone.
+
+A certificate names the unit and its neighbours, the question, the events that were run, the loss they compose to, and
+the place in the ledger where they were charged. `verify` checks the signature and recomputes the loss from the events:
+the loss is believed because it follows from what was run, and what was run because the steward's key signed it.
+
+>>> key = SigningKey.create()
+>>> half = {"kind": "pure", "epsilon": "1/2"}
+>>> said = {"unit": {"kind": "user"}, "question": "…", "events": [half], "loss": half, "ledger": {"entry": 1}}
+>>> record = key.sign(said)
+>>> verify(record, key.public).loss
+PureDP(epsilon=0.5)
+>>> verify(record | {"question": "another"}, key.public)
+Traceback (most recent call last):
+    ...
+discreet.core.errors.InvalidArgument: ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from discreet.accounting.calibration import within
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Composed, Event, from_json
+from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
+
+__all__ = ["Certificate", "SigningKey", "loss_from_json", "loss_to_json", "verify"]
+
+_FIELDS = {"unit", "question", "events", "loss", "ledger", "key", "signature"}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a verified certificate says."""
+
+    unit: dict[str, Any]
+    question: str
+    events: tuple[Event, ...]
+    loss: Loss
+    ledger: dict[str, Any]
+
+
+class SigningKey:
+    """The steward's Ed25519 key."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+
+    @classmethod
+    def create(cls) -> SigningKey:
+        """A new key, from the operating system's randomness."""
+        return cls(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def at(cls, path: Path) -> SigningKey:
+        """The key kept in a file that only its owner may read; made on first use."""
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return cls(Ed25519PrivateKey.from_private_bytes(path.read_bytes()))
+        key = cls.create()
+        with os.fdopen(handle, "wb") as file:
+            file.write(key._private.private_bytes_raw())
+        return key
+
+    @property
+    def public(self) -> str:
+        """The public half, in hex: what a verifier needs to know."""
+        return self._private.public_key().public_bytes_raw().hex()
+
+    def sign(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record with the key's public half and a signature over everything."""
+        signed = record | {"key": self.public}
+        return signed | {"signature": self._private.sign(_canonical(signed)).hex()}
+
+
+def verify(record: dict[str, Any], public: str | None = None) -> Certificate:
+    """What the certificate says, once its signature holds and its events cost no more than its loss."""
+    if not isinstance(record, dict) or set(record) != _FIELDS:
+        raise InvalidArgument("certificate", sorted(record), f"a record with {sorted(_FIELDS)}", "give it unchanged")
+    if public is not None and record["key"] != public:
+        raise InvalidArgument("key", record["key"], f"the expected {public}", "this was signed by somebody else")
+    unsigned = {name: value for name, value in record.items() if name != "signature"}
+    try:
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
+        key.verify(bytes.fromhex(record["signature"]), _canonical(unsigned))
+    except (InvalidSignature, ValueError, TypeError):
+        raise InvalidArgument("signature", record["signature"], "valid", "the certificate was changed") from None
+    events = tuple(from_json(event) for event in record["events"])
+    loss = loss_from_json(record["loss"])
+    if not within(Composed(events), loss):
+        raise InvalidArgument("loss", loss, "what the events cost, or more", "do not trust this certificate")
+    return Certificate(record["unit"], record["question"], events, loss, record["ledger"])
+
+
+def loss_to_json(loss: Loss) -> dict[str, str]:
+    """A loss as a plain record, with exact numbers."""
+    match loss:
+        case PureDP(epsilon):
+            return {"kind": "pure", "epsilon": str(epsilon)}
+        case ApproxDP(epsilon, delta):
+            return {"kind": "approx", "epsilon": str(epsilon), "delta": str(delta)}
+        case ZCDP(rho):
+            return {"kind": "zcdp", "rho": str(rho)}
+        case _:
+            raise InvalidArgument("loss", loss, "PureDP, ApproxDP or ZCDP", "convert it first")
+
+
+def loss_from_json(record: dict[str, str]) -> Loss:
+    """The loss that `loss_to_json` wrote."""
+    numbers = {name: Fraction(value) for name, value in record.items() if name != "kind"}
+    match record.get("kind"), sorted(numbers):
+        case "pure", ["epsilon"]:
+            return PureDP(numbers["epsilon"])
+        case "approx", ["delta", "epsilon"]:
+            return ApproxDP(numbers["epsilon"], numbers["delta"])
+        case "zcdp", ["rho"]:
+            return ZCDP(numbers["rho"])
+    raise InvalidArgument("loss", record, "a record of loss_to_json", "give it unchanged")
+
+
+def _canonical(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")

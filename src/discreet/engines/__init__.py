@@ -1,0 +1,1 @@
+"""Where tables live: engines behind one interface."""

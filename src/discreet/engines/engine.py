@@ -1,0 +1,33 @@
+"""What every engine offers: a schema, and one read-only statement at a time.
+
+Statements are rendered by `sql/` from plan nodes; no text of an analyst ever reaches an engine. Rows come back as
+Python tuples, so that 128-bit sums stay whole numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from discreet.sql.catalog import Column
+
+__all__ = ["Engine"]
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """A place where tables live."""
+
+    dialect: str
+    """sqlglot's name for the SQL it speaks."""
+
+    def identity(self, table: str) -> str:
+        """A name of the table's source that is the same in every process that opens it."""
+
+    def columns(self, table: str) -> tuple[Column, ...]:
+        """Names and types; columns of types that queries cannot use are left out."""
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of one statement."""
+
+    def close(self) -> None:
+        """Let go of everything."""

@@ -1,0 +1,165 @@
+"""From bounded sums to released sums: which noise, how much, what it costs, which norm to clip at.
+
+Guarantee. The unit is that of the table. The events are fixed before any data is touched:
+
+1. (user level) `Laplace` on the histogram of units by norm and size, which moves by 1 in ℓ1 for each unit that changes.
+   From it alone the clipping norm C is chosen.
+2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
+   moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
+3. (keys not declared) groups are shown only above a threshold on the noisy number of their units, set so that a unit
+   alone in its groups shows up with probability at most `delta`: an `Approximate(0, delta)`.
+
+Noise is drawn on the totals themselves, which are whole numbers (`statement.py`); their grid is far finer than the one
+the events speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp, sqrt
+from typing import Any
+
+import numpy as np
+
+from discreet.core import events
+from discreet.core.events import Event
+from discreet.core.rounding import sqrt_up
+from discreet.noise.entropy import Entropy
+from discreet.noise.gaussian import discrete_gaussian
+from discreet.noise.laplace import discrete_laplace
+from discreet.sql.statement import BUCKETS, G, Groups, H, Norm, movement
+from discreet.sql.statistics import Statistic
+
+__all__ = ["Measurement", "Noisy"]
+
+CANONICAL = 1 << 12
+"""Grid steps in a unit's movement, as the events state it."""
+PHANTOM = 1e-6
+"""How likely noise alone may pass for a crowd of units somewhere in the histogram."""
+TYPICAL_KEYS = 100
+"""How many groups to expect when choosing C where the keys are not declared."""
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Released totals: for each key the sums, and the deviation (or scale) of the noise in each."""
+
+    keys: tuple[tuple[Any, ...], ...]
+    sums: np.ndarray[Any, np.dtype[np.float64]]
+    scales: tuple[float, ...]
+    clipped_at: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic."""
+
+    statistics: tuple[Statistic, ...]
+    norm: Norm
+    ratio: Fraction
+    owned: bool
+    changes: int
+    histogram_epsilon: Fraction | None = None
+    threshold_delta: Fraction | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What `release` will run, whatever the data."""
+        many = len(self.statistics)
+        steps = CANONICAL * self.changes
+        said: list[Event] = []
+        if self.histogram_epsilon is not None:
+            said.append(events.Laplace(self.changes / self.histogram_epsilon, self.changes))
+        if self.norm == "l2":
+            said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
+        else:
+            said += [events.Laplace(self.ratio * steps * many, steps)] * many
+        if self.threshold_delta is not None:
+            said.append(events.Approximate(Fraction(0), self.threshold_delta))
+        return tuple(said)
+
+    def deviation(self, index: int, cut: int) -> Fraction:
+        """The noise in one statistic's totals, in their own units."""
+        many = len(self.statistics)
+        factor = sqrt_up(Fraction(many)) if self.norm == "l2" else Fraction(many)
+        bound = self.statistics[index].bound
+        moved = movement(bound, cut) if self.owned else bound * G * H
+        return self.ratio * factor * moved * self.changes
+
+    def scale(self, index: int, cut: int) -> float:
+        """The same in the units of the statistic's values."""
+        return float(self.deviation(index, cut) * self.statistics[index].grid.step / (G * H))
+
+    def choose_cut(self, groups: Groups, keys: int, entropy: Entropy) -> int:
+        """The half-octave to clip at: least noise plus what clipping leaves out, judged by the noisy histogram."""
+        assert self.histogram_epsilon is not None
+        places = [(b, e) for b in range(BUCKETS + 1) for e in range(b, min(2 * b, BUCKETS) + 1)]
+        counts = np.array([groups.histogram.get(place, 0) for place in places])
+        spread = self.changes / self.histogram_epsilon
+        noisy = counts + discrete_laplace(spread, len(places), entropy=entropy)
+        # Cells that could be empty count as empty: one phantom of enormous norm would decide everything.
+        doubt = float(spread) * np.log(len(places) / PHANTOM)
+        units = np.where(noisy > doubt, noisy, 0).astype(np.float64)
+        norms = np.array([2.0 ** (b / 2 - 0.25) for b, _ in places])
+        sizes = np.array([2.0 ** (e / 2 - 0.25) for _, e in places])
+        spreads = 0.8 if self.norm == "l2" else 1.0
+        unit_scale = [float(self.deviation(0, c) / (self.statistics[0].bound * G * H)) for c in range(BUCKETS + 1)]
+
+        def error(cut: int) -> float:
+            lost = units * sizes * np.maximum(0.0, 1 - 2.0 ** (cut / 2) / norms)
+            return float(lost.sum()) + keys * spreads * unit_scale[cut]
+
+        return min(range(BUCKETS + 1), key=error)
+
+    def threshold(self, cut: int) -> float:
+        """The noisy number of units above which an undeclared key may show, in totals' units."""
+        assert self.threshold_delta is not None
+        index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
+        deviation = float(self.deviation(index, cut))
+        most = 2.0 ** (cut / 2) if self.owned else 1.0
+        tail = float(self.threshold_delta) / self.changes
+        worst = 0.0
+        groups = 1
+        # A unit in g groups alone adds at most C/√g (ℓ2) or C/g (ℓ1) to each; union over its groups.
+        while True:
+            share = most / (sqrt(groups) if self.norm == "l2" else groups)
+            worst = max(worst, min(share, 1.0) * G * H * (1 + 2e-9) + self._quantile(tail / groups) * deviation)
+            if share * G * H < 1e-3 * deviation and groups > most**2:
+                return worst + 1
+            groups *= 2
+
+    def _quantile(self, tail: float) -> float:
+        """z with P(noise > z·deviation) ≤ tail."""
+        if self.norm == "l1":
+            return float(np.log(1 / tail)) + exp(-1)
+        from scipy.special import ndtri
+
+        return float(-ndtri(tail)) + 1e-6
+
+    def release(self, groups: Groups, declared: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
+        """Noisy sums for the declared keys, or for those found above the threshold, in an order that says nothing."""
+        cut = self.choose_cut(groups, len(declared) if declared else TYPICAL_KEYS, entropy) if self.owned else 0
+        keys = tuple(declared) if declared is not None else tuple(sorted(groups.sums, key=_sortable))
+        exact = [[groups.total(key, j, cut) for j in range(len(self.statistics))] for key in keys]
+        columns = []
+        for j in range(len(self.statistics)):
+            deviation = max(self.deviation(j, cut), Fraction(1))
+            draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
+            noise = draw(deviation, len(keys), entropy=entropy).tolist()
+            columns.append([row[j] + n for row, n in zip(exact, noise, strict=True)])
+        shown = list(range(len(keys)))
+        if declared is None:
+            index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
+            least = ceil(self.threshold(cut))
+            shown = [i for i in range(len(keys)) if columns[index][i] > least]
+        steps = [s.grid.step / (G * H) for s in self.statistics]
+        sums = [[float(columns[j][i] * steps[j]) for j in range(len(steps))] for i in shown]
+        scales = tuple(self.scale(j, cut) for j in range(len(steps)))
+        table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
+        return Noisy(tuple(keys[i] for i in shown), table, scales, 2.0 ** (cut / 2) if self.owned else None)
+
+
+def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((type(part).__name__, str(part)) for part in key)

@@ -1,0 +1,175 @@
+"""What a query means: small frozen nodes. Behaviour lives in the passes that read them.
+
+Rows carry their owner. Every relation over a private table keeps, out of the analyst's sight, the unit each row belongs
+to, and every node maps the rows of one unit to rows of that unit, looking at no other unit's rows. So neighbouring data
+sets give relations that differ in the rows of one unit only, whatever the query; how much those rows may weigh is
+bounded once, at the `Aggregate`.
+
+Expressions look at one row at a time and are total: they give a value or NULL, never an error.
+
+>>> Call("+", (Ref("age", "integer"), Literal(1, "integer")), "integer")
+Call(function='+', arguments=(Ref(name='age', type='integer'), Literal(value=1, type='integer')), type='integer')
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal as OneOf
+
+from discreet.core.domains import Bounds, Categories
+from discreet.sql.catalog import Table, Type
+
+__all__ = [
+    "Aggregate",
+    "Call",
+    "Expression",
+    "Features",
+    "Filter",
+    "Join",
+    "Literal",
+    "Measure",
+    "Named",
+    "Order",
+    "Project",
+    "Query",
+    "Ref",
+    "Relation",
+    "Scan",
+    "Union",
+]
+
+Value = bool | int | Fraction | str | datetime.date | datetime.datetime | None
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A column of the relation below."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant; None is NULL."""
+
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of `sql/functions.py` applied to arguments; `type` is what it gives when not NULL."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: Type
+
+
+Expression = Ref | Literal | Call
+
+
+@dataclass(frozen=True)
+class Named:
+    """An expression with the name its column gets, and what is known of its values."""
+
+    name: str
+    expression: Expression
+    bounds: Bounds | None = None
+    values: Categories | None = None
+
+
+@dataclass(frozen=True)
+class Scan:
+    """All rows of a table."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The rows on which the predicate is true."""
+
+    input: Relation
+    predicate: Expression
+
+
+@dataclass(frozen=True)
+class Project:
+    """One row for each row, with these columns."""
+
+    input: Relation
+    columns: tuple[Named, ...]
+
+
+@dataclass(frozen=True)
+class Features:
+    """One row for each unit and combination of keys, with exact aggregates of that unit's own rows."""
+
+    input: Relation
+    keys: tuple[Named, ...]
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Pairs of rows of the same owner (two private relations, joined on the unit too), or of a private row with public
+    ones. `on` pairs columns of left and right."""
+
+    left: Relation
+    right: Relation
+    on: tuple[tuple[str, str], ...]
+    kind: OneOf["inner", "left", "semi", "anti"] = "inner"
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of both, columns matched by position."""
+
+    inputs: tuple[Relation, ...]
+
+
+Relation = Scan | Filter | Project | Features | Join | Union
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `quantile` has a
+    rank. `bounds` are those of the argument."""
+
+    name: str
+    function: OneOf["count", "count_units", "sum", "avg", "variance", "stddev", "min", "max", "quantile"]
+    argument: Expression | None = None
+    bounds: Bounds | None = None
+    rank: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Statistics of each group; the only way from private rows to the outside."""
+
+    input: Relation
+    keys: tuple[Named, ...]
+    measures: tuple[Measure, ...]
+
+
+@dataclass(frozen=True)
+class Order:
+    """An output column to sort by."""
+
+    expression: Expression
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """An aggregate and what is done to its released values: outputs, HAVING, ORDER BY, LIMIT. All post-processing, with
+    `Ref`s to the names of the aggregate's keys and measures."""
+
+    aggregate: Aggregate
+    outputs: tuple[Named, ...]
+    having: Expression | None = None
+    order: tuple[Order, ...] = ()
+    limit: int | None = None

@@ -1,0 +1,141 @@
+"""Relations as SQL text in DuckDB's dialect, with the owner of each row carried along.
+
+>>> from discreet.sql.catalog import Column, Table
+>>> from discreet.sql.plan import Ref
+>>> table = Table("visits", (Column("who", "integer"), Column("cost", "real")), unit="who")
+>>> print(select(Project(Scan(table), (Named("c", Ref("cost", "real")),))))
+SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" FROM "visits" WHERE "who" IS NOT NULL)
+"""
+
+from __future__ import annotations
+
+from discreet.sql.functions import admit, render
+from discreet.sql.plan import (
+    Expression,
+    Features,
+    Filter,
+    Join,
+    Measure,
+    Named,
+    Project,
+    Relation,
+    Scan,
+    Union,
+)
+from discreet.sql.signature import Node
+
+__all__ = ["OWNER", "columns_of", "is_owned", "quoted", "select", "text_of"]
+
+OWNER = "discreet unit"
+"""The column that names the unit a row belongs to; no analyst can name a column like that."""
+
+
+def quoted(name: str) -> str:
+    """An identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_of(expression: Expression) -> str:
+    """An expression in SQL."""
+    return _sql(render(expression))
+
+
+def _sql(node: Node) -> str:
+    return str(node.sql(dialect="duckdb"))
+
+
+def is_owned(relation: Relation) -> bool:
+    """Whether rows carry an owner: they come from a private table whose unit is a column."""
+    match relation:
+        case Scan(table):
+            return table.private and table.unit is not None
+        case Join(left, right):
+            return is_owned(left) or is_owned(right)
+        case Union(inputs):
+            return any(is_owned(part) for part in inputs)
+        case _:
+            return is_owned(relation.input)
+
+
+def columns_of(relation: Relation) -> tuple[str, ...]:
+    """The names an expression above may refer to."""
+    match relation:
+        case Scan(table):
+            return table.names
+        case Filter(below):
+            return columns_of(below)
+        case Project(_, columns):
+            return tuple(column.name for column in columns)
+        case Features(_, keys, measures):
+            return tuple(key.name for key in keys) + tuple(measure.name for measure in measures)
+        case Join(left, right, _, kind):
+            return columns_of(left) if kind in ("semi", "anti") else columns_of(left) + columns_of(right)
+        case Union(inputs):
+            return columns_of(inputs[0])
+
+
+def select(relation: Relation) -> str:
+    """The relation as a SELECT; the owner, where there is one, is its last column."""
+    owner = [quoted(OWNER)] if is_owned(relation) else []
+    match relation:
+        case Scan(table):
+            shown = [f"{_sql(admit(c.name, c.type))} AS {quoted(c.name)}" for c in table.columns]
+            if not owner:
+                return f"SELECT {', '.join(shown)} FROM {quoted(table.name)}"
+            unit = quoted(table.unit or "")
+            shown.append(f"{unit} AS {quoted(OWNER)}")
+            return f"SELECT {', '.join(shown)} FROM {quoted(table.name)} WHERE {unit} IS NOT NULL"
+        case Filter(below, predicate):
+            return f"SELECT * FROM ({select(below)}) WHERE {text_of(predicate)}"
+        case Project(below, columns):
+            return f"SELECT {', '.join([_named(c) for c in columns] + owner)} FROM ({select(below)})"
+        case Features(below, keys, measures):
+            shown = [_named(key) for key in keys] + [_exact(measure) for measure in measures] + owner
+            groups = [text_of(key.expression) for key in keys] + owner
+            return f"SELECT {', '.join(shown)} FROM ({select(below)}) GROUP BY {', '.join(groups)}"
+        case Join():
+            return _join(relation)
+        case Union(inputs):
+            names = columns_of(relation)
+            parts = []
+            for part in inputs:
+                pairs = zip(columns_of(part), names, strict=True)
+                shown = [f"{quoted(have)} AS {quoted(want)}" for have, want in pairs] + owner
+                parts.append(f"SELECT {', '.join(shown)} FROM ({select(part)})")
+            return " UNION ALL ".join(parts)
+
+
+def _named(column: Named) -> str:
+    return f"{text_of(column.expression)} AS {quoted(column.name)}"
+
+
+def _exact(measure: Measure) -> str:
+    """An exact aggregate of one unit's own rows."""
+    argument = "*" if measure.argument is None else text_of(measure.argument)
+    if measure.function == "quantile":
+        call = f"QUANTILE_CONT({argument}, {float(measure.rank or 0)})"
+    else:
+        name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())
+        call = f"{name}({argument})"
+    if measure.function in ("sum", "avg", "variance", "stddev", "quantile"):
+        call = f"CAST({call} AS DOUBLE)"
+    return f"{call} AS {quoted(measure.name)}"
+
+
+def _join(join: Join) -> str:
+    left, right = f"({select(join.left)}) AS l", f"({select(join.right)}) AS r"
+    pairs = [f"l.{quoted(a)} = r.{quoted(b)}" for a, b in join.on]
+    owned = [is_owned(join.left), is_owned(join.right)]
+    if all(owned):
+        pairs.append(f"l.{quoted(OWNER)} = r.{quoted(OWNER)}")
+    condition = " AND ".join(pairs)
+    if join.kind in ("semi", "anti"):
+        negation = "NOT " if join.kind == "anti" else ""
+        return f"SELECT * FROM {left} WHERE {negation}EXISTS (SELECT 1 FROM {right} WHERE {condition})"
+    shown = [f"l.{quoted(name)}" for name in columns_of(join.left)]
+    shown += [f"r.{quoted(name)}" for name in columns_of(join.right)]
+    if any(owned):
+        shown.append(f"{'l' if owned[0] else 'r'}.{quoted(OWNER)}")
+    return f"SELECT {', '.join(shown)} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
+
+

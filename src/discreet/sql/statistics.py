@@ -1,0 +1,122 @@
+"""The whole-number sums behind the measures, and how released sums become answers.
+
+Every measure of the form count, sum, average, variance is a function of a few sums over rows of whole numbers x with
+|x| ≤ bound: counts, values on a grid, squares on a grid. Averages use values measured from the middle of their bounds,
+so that half the width is the bound; measures share the sums they have in common.
+
+>>> from discreet.sql.plan import Ref
+>>> sums = Sums((Measure("mean", "avg", Ref("age", "integer"), Bounds(0, 100)),))
+>>> [(s.kind, s.bound * s.grid.step) for s in sums.statistics]
+[('centred', Fraction(50, 1)), ('present', Fraction(1, 1))]
+>>> sums.answer(0, {sums.statistics[0]: 1000.0, sums.statistics[1]: 100.0})
+60.0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+from discreet.core.domains import Bounds
+from discreet.core.errors import InvalidArgument
+from discreet.noise.grid import INTEGERS, Grid
+from discreet.sql.plan import Expression, Measure
+from discreet.sql.relations import text_of
+
+__all__ = ["Statistic", "Sums"]
+
+Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
+
+STEPS = 1 << 12
+"""Grid steps in a value's bound: rounding is then below a hundredth of a per cent of it."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A sum over rows of whole numbers, each at most `bound` in size; one step is worth `grid.step`."""
+
+    kind: Kind
+    argument: Expression | None
+    bounds: Bounds | None = None
+    grid: Grid = field(init=False)
+    bound: int = field(init=False)
+    middle: Fraction = field(init=False)
+
+    def __post_init__(self) -> None:
+        magnitude, middle = Fraction(1), Fraction(0)
+        if self.bounds is not None:
+            centred = self.kind != "raw"
+            middle = (self.bounds.lower + self.bounds.upper) / 2 if centred else Fraction(0)
+            magnitude = self.bounds.width / 2 if centred else self.bounds.magnitude
+            magnitude = magnitude or Fraction(1)
+        power = 2 if self.kind == "squares" else 1
+        grid = INTEGERS if self.bounds is None else Grid.finer_than(magnitude**power, STEPS)
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "bound", grid.spanning(magnitude**power))
+        object.__setattr__(self, "middle", middle)
+
+    @property
+    def sql(self) -> str:
+        """The whole number a row adds, as SQL: total, clipped after rounding, 0 for NULL and NaN."""
+        if self.kind in ("rows", "units"):
+            return "1"
+        assert self.argument is not None
+        value = f"NULLIF(CAST({text_of(self.argument)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+        if self.kind == "present":
+            return f"CASE WHEN {value} IS NULL THEN 0 ELSE 1 END"
+        assert self.bounds is not None
+        clipped = f"LEAST(GREATEST({value}, {float(self.bounds.lower)!r}), {float(self.bounds.upper)!r})"
+        shifted = f"({clipped} - {float(self.middle)!r})"
+        power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
+        steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
+        return f"COALESCE(CAST(LEAST(GREATEST({steps}, {-self.bound}), {self.bound}) AS BIGINT), 0)"
+
+
+class Sums:
+    """The statistics that some measures need, and the answers they give."""
+
+    def __init__(self, measures: Sequence[Measure]) -> None:
+        self._measures = tuple(measures)
+        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")}
+        self._needs = tuple(_needs(measure, measure.argument in averaged) for measure in measures)
+        self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
+
+    def needs(self, index: int) -> tuple[Statistic, ...]:
+        """The statistics one measure is computed from."""
+        return self._needs[index]
+
+    def answer(self, index: int, values: Mapping[Statistic, float]) -> float:
+        """The measure's value from released sums."""
+        measure = self._measures[index]
+        parts = [values[statistic] for statistic in self._needs[index]]
+        if measure.function in ("count", "count_units"):
+            return parts[0]
+        middle = float(self._needs[index][0].middle)
+        if measure.function == "sum":
+            return parts[0] if len(parts) == 1 else parts[0] + middle * parts[1]
+        bounds = measure.bounds
+        assert bounds is not None
+        number = max(parts[1], 1.0)
+        if measure.function == "avg":
+            return min(max(middle + parts[0] / number, float(bounds.lower)), float(bounds.upper))
+        spread = max(parts[2] - parts[0] ** 2 / number, 0.0) / max(number - 1, 1.0)
+        variance = min(spread, float(bounds.width) ** 2 / 2)
+        return math.sqrt(variance) if measure.function == "stddev" else variance
+
+
+def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
+    argument, bounds = measure.argument, measure.bounds
+    if measure.function == "count_units":
+        return (Statistic("units", None),)
+    if measure.function == "count":
+        return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
+    if bounds is None:
+        remedy = "declare bounds for its columns, or write CLAMP(…, low, high)"
+        raise InvalidArgument(measure.function.upper(), measure.name, "of a value with known bounds", remedy)
+    if measure.function == "sum" and not averaged:
+        return (Statistic("raw", argument, bounds),)
+    pair = (Statistic("centred", argument, bounds), Statistic("present", argument))
+    return (*pair, Statistic("squares", argument, bounds)) if measure.function in ("variance", "stddev") else pair

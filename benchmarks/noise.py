@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import opendp.prelude as dp
-from timing import best_of
 
 from discreet.noise import discrete_gaussian, discrete_laplace
+from timing import best_of
 
 SIZE = 10**6
 PEER_SIZE = 10**4

@@ -70,6 +70,8 @@ class PrivacyLoss:
         room = (allowed - self._pairs.catastrophe) / (1 - self._pairs.catastrophe) * exp_down(-self._pairs.slack)
         worst = Fraction(0)
         for losses in self._sums:
+            if losses.ceiling is not None and losses.ceiling <= worst:
+                continue
             found = losses.epsilon(float_down(room))
             if found is None:
                 raise self._unreachable("ask for a larger δ: at this one no finite ε can be shown")

@@ -88,6 +88,10 @@ class DiscreteNormal(Law):
     def ceiling(self) -> None:
         return None
 
+    @property
+    def lattice(self) -> tuple[Fraction, Fraction]:
+        return self._loss(0), self.shift / self.variance
+
     def reach(self, tail: float) -> tuple[float, float]:
         last = self._last(tail)
         return float(self._loss(-last)), float(self._loss(last))

@@ -37,6 +37,11 @@ class Law(ABC):
     def ceiling(self) -> Fraction | None:
         """No finite loss is above this; None where losses have no bound."""
 
+    @property
+    def lattice(self) -> tuple[Fraction, Fraction] | None:
+        """(start, step) where all finite losses are start plus whole multiples of step."""
+        return None
+
     @abstractmethod
     def reach(self, tail: float) -> tuple[float, float]:
         """Finite losses (low, high) that hold all the atoms and, of a continuous part, all of the mass under P but
@@ -50,14 +55,23 @@ class Law(ABC):
         """The masses of the continuous part between increasing losses that are each known to within `wobble`."""
         return None
 
+    def span(self, tail: float) -> tuple[float, float]:
+        """The losses (low, high) to put on a grid; all but `LOW_TAIL` of the mass is above the low end."""
+        low, high = self.reach(tail)
+        atoms = self.atoms(tail)
+        if not len(atoms.losses) or self.cells(np.zeros(2), np.zeros(2)) is not None:
+            return low, high
+        order = np.argsort(atoms.losses, kind="stable")
+        start = int(np.searchsorted(np.cumsum(atoms.masses[order]), LOW_TAIL))
+        return float(atoms.losses[order[min(start, len(order) - 1)]]), float(atoms.losses[order[-1]])
+
     def on_grid(self, interval: Fraction, tail: float, lowest: float = -math.inf) -> Pmf:
         """Masses on the multiples of `interval` whose profile is at least this law's at every ε.
 
         Losses below `lowest` may be moved up to it.
         """
-        low, high = self.reach(tail)
+        low, high = self.span(tail)
         atoms = self.atoms(tail)
-        low, high = float(atoms.losses.min(initial=low)), float(atoms.losses.max(initial=high))
         step = float(interval)
         first, last = math.floor(max(low, lowest) / step) - 1, math.ceil(high / step) + 1
         edges = step * np.arange(first, last + 1, dtype=np.float64)
@@ -178,6 +192,10 @@ class Lattice(Law):
     def ceiling(self) -> Fraction | None:
         return None if self.infinity else self.start + self.step * (len(self.masses) - 1)
 
+    @property
+    def lattice(self) -> tuple[Fraction, Fraction]:
+        return self.start, self.step
+
     def reach(self, tail: float) -> tuple[float, float]:
         return float(self.start), float(self.start + self.step * (len(self.masses) - 1))
 
@@ -290,6 +308,9 @@ class Mirrored(Law):
     def reach(self, tail: float) -> tuple[float, float]:
         _, high = self.upper.reach(tail)
         return -high, high
+
+    def span(self, tail: float) -> tuple[float, float]:
+        return self.reach(tail)
 
     def on_grid(self, interval: Fraction, tail: float, lowest: float = -math.inf) -> Pmf:
         half = self.upper.on_grid(interval, tail, lowest=0.0)

@@ -18,14 +18,14 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.pld_grid import Array, Pmf
-from discreet.accounting.pld_laws import Lattice, Law
+from discreet.accounting.pld_laws import Law
 
 __all__ = ["Sketch", "fitted"]
 
 CELLS = 160
 ACCURACY = 1e-5
 """The relative error of ε aimed at, within these numbers of grid points."""
-LEAST_POINTS, MOST_POINTS = 2**13, 2**20
+LEAST_POINTS, MOST_POINTS = 2**15, 2**20
 
 
 Grid = tuple[Array, Array, float]
@@ -33,7 +33,7 @@ Grid = tuple[Array, Array, float]
 
 
 class Sketch:
-    """Masses of every law. `drift`, the sum of the laws' δ(0), bounds δ(0) of the sum."""
+    """Masses of every law; of the sum, `drift` bounds δ(0) by the sum of all δ(0), and `lost` is about the mass at ∞."""
 
     def __init__(self, grids: Sequence[Grid], counts: Sequence[int]) -> None:
         width = max(len(mass) for _, mass, _ in grids)
@@ -46,6 +46,7 @@ class Sketch:
         self.counts: Array = np.array([float(count) for count in counts])
         self.widest = max(float(losses[-1] - losses[0]) for losses, _, _ in grids)
         gains = [float(-np.expm1(-losses.clip(0)) @ mass) + infinity for losses, mass, infinity in grids]
+        self.lost = float(self.counts @ np.array([infinity for _, _, infinity in grids]))
         self.drift = float(self.counts @ np.array(gains)) * (1 + 1e-9)
         _, self.mean, variance = self.moments(0.0)
         self.spread = math.sqrt(max(variance, 1e-300))
@@ -90,20 +91,21 @@ class Sketch:
             low, high = (middle, high) if falling(math.exp(middle)) > 0 else (low, middle)
         return math.exp(high)
 
-    def interval(self, tilt: float) -> float:
+    def interval(self, tilt: float, epsilon: float) -> float:
         """The grid step that moves ε by about ACCURACY of itself, and δ by about a thousandth.
 
         Sharing mass between grid points adds about h²/6 to the variance of each loss and half that to its mean, which
         is θ(θ + 1)·h²/12 in K(θ), and 1/θ of that in ε; and each loss moves up by at most h.
         """
         total = float(self.counts.sum())
-        _, mean, variance = self.moments(tilt)
-        error = ACCURACY * max(mean, self.spread / 16)
+        _, _, variance = self.moments(tilt)
+        error = ACCURACY * max(epsilon, self.spread / 16)
         if tilt * self.spread < 1e3:
             error = min(error, 1e-3 / (tilt + 1))
         step = max(math.sqrt(12 * error / (total * (tilt + 1))), error / total)
         extent = 16 * math.sqrt(variance)
-        return max(min(step, extent / LEAST_POINTS), extent / MOST_POINTS, self.widest / MOST_POINTS)
+        fine = max(extent, self.spread) * max(1, len(self.counts) // 4) / LEAST_POINTS
+        return max(min(step, fine), extent / MOST_POINTS, self.widest / MOST_POINTS)
 
 
 def fitted(interval: float, laws: Sequence[Law]) -> Fraction:
@@ -112,8 +114,8 @@ def fitted(interval: float, laws: Sequence[Law]) -> Fraction:
     Where all laws are lattices with a common step, that step loses nothing, however wide it is.
     """
     shared = Fraction(0)
-    lattices = [law for law in laws if isinstance(law, Lattice)]
-    for part in (part for law in lattices for part in (law.start, law.step)):
+    lattices = [law.lattice for law in laws if law.lattice is not None]
+    for part in (part for lattice in lattices for part in lattice):
         numerator = math.gcd(shared.numerator * part.denominator, part.numerator * shared.denominator)
         shared = Fraction(numerator, shared.denominator * part.denominator)
     if shared >= Fraction(interval):
@@ -123,7 +125,7 @@ def fitted(interval: float, laws: Sequence[Law]) -> Fraction:
 
 
 def _coarse(law: Law, tail: float) -> Grid:
-    low, high = law.reach(tail)
+    low, high = law.span(tail)
     step = Fraction(max((high - low) / CELLS, 1e-9 * abs(high), 1e-290))
     return _grid(law.on_grid(step, tail), float(step))
 

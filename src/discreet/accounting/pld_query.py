@@ -67,13 +67,16 @@ class LossSum:
         sketch, tail = self._sketch(delta)
         if sketch.drift <= delta:
             return Fraction(0)
-        tilt = sketch.tilt_for_delta(math.log(delta))
         top = self.ceiling
+        if sketch.lost > delta:
+            return top
+        tilt = sketch.tilt_for_delta(math.log(delta))
         if top is not None and 4 * self.total < CLOSE * tilt * top:
             return top  # so far out every loss is about 2/tilt below its largest value
         best: Fraction | None = None
+        scale = sketch.moments(tilt)[1]
         for attempt in range(6):
-            window = self._window(sketch, tilt, tail)
+            window = self._window(sketch, tilt, scale, tail)
             found = window.epsilon(delta)
             if found is None:
                 tilt *= 2
@@ -83,8 +86,13 @@ class LossSum:
                 tilt = tilt / 4 if attempt < 2 else 0.0
                 continue
             point = window.delta(found)
-            if found <= 0 or point.noise < max(ACCEPT * delta, NEAR * float(found) * point.slope):
+            if found <= 0:
                 break
+            if point.noise < max(ACCEPT * delta, NEAR * float(found) * point.slope):
+                if float(found) > scale / 4 or self.interval is not None:
+                    break
+                scale = float(found)
+                continue
             sketch = self._refined(sketch, window.interval, tail)
             tilt = sketch.tilt_for_delta(math.log(delta))
         return self._capped(best)
@@ -107,9 +115,9 @@ class LossSum:
             guess, last = math.exp(min(0.0, max(sketch.log_delta(tilt, float(epsilon)), LOG_LEAST))), guess
             if guess < last / 2**8:
                 continue
-            window = self._window(sketch, tilt, tail)
+            window = self._window(sketch, tilt, float(epsilon), tail)
             if epsilon < window.bottom and tilt:
-                window = self._window(sketch, 0.0, tail)
+                window = self._window(sketch, 0.0, float(epsilon), tail)
             point = window.delta(epsilon)
             best = min(best, point.bound)
             if point.noise + window.unseen < ACCEPT * point.bound or guess <= LEAST:
@@ -130,8 +138,8 @@ class LossSum:
             self._sketches[octave] = Sketch.of_laws(self.laws, self.counts, tail)
         return self._sketches[octave], tail
 
-    def _window(self, sketch: Sketch, tilt: float, tail: float) -> Window:
-        interval = self.interval or fitted(sketch.interval(tilt), self.laws)
+    def _window(self, sketch: Sketch, tilt: float, epsilon: float, tail: float) -> Window:
+        interval = self.interval or fitted(sketch.interval(tilt, epsilon), self.laws)
         window = convolve(self._pmfs(interval, tail), self.counts, interval, tilt)
         self._windows = [window, *self._windows][:KEPT]
         return window

@@ -87,14 +87,14 @@ class Window:
         step = float(self.interval)
         places = np.arange(len(self.mass), dtype=np.float64)
         start = self.log_scale - self.tilt * float((self.first - self.origin) * self.interval)
-        weights = self.mass * np.exp(np.minimum(start - self.tilt * step * places, 600.0))
+        weights = self.mass * np.exp(np.minimum(start - self.tilt * step * places, 300.0))
         above = np.cumsum(weights[::-1])[::-1]
         # δ(ε) is below the mass above ε and, one further down, most of it: ε is not far below where that mass is δ.
-        middle = min(int(np.count_nonzero(above > room)), len(above) - 1)
+        middle = max(int(np.count_nonzero(above > room)) - 1, 0)
         rises = step * (places - middle)
-        faded = np.cumsum((weights * np.exp(np.clip(-rises, -600.0, 80.0)))[::-1])[::-1]
+        faded = np.cumsum((weights * np.exp(np.clip(-rises, -600.0, 300.0)))[::-1])[::-1]
         # Entry k: δ at the grid point k − 1, with everything from k on above it.
-        profile = above - np.exp(np.minimum(rises - step, 80.0)) * faded
+        profile = above - np.exp(np.minimum(rises - step, 300.0)) * faded
         cell = int(np.count_nonzero(profile > room)) - 1
         if cell + 1 == len(profile):
             return None

@@ -1,0 +1,329 @@
+"""The PLD accountant against laws small enough to enumerate, composed exactly.
+
+Every pair here is a list of (P, Q) probabilities in 256-bit ball arithmetic, and composition is the product of lists:
+the reference shares nothing with the code under test. `shortfalls` collects every answer below the truth; it is empty
+for the honest accountant, and planted optimism must fill it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+from discreet.accounting import pld, pld_laws, pld_query
+from discreet.accounting.pld_grid import Array, Cells, Pmf
+from discreet.accounting.pld_laws import PoissonAdd, PoissonRemove
+from discreet.core.errors import NotAccountable
+from discreet.core.events import (
+    Approximate,
+    BoundedRange,
+    Composed,
+    Event,
+    FixedSizeSampled,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    Pure,
+    Repeated,
+)
+
+Pair = list[tuple[arb, arb]]
+
+DELTAS = ("0.5", "0.05", "1e-3", "1e-6", "1e-12", "1e-30")
+EPSILONS = ("0", "0.1", "1", "3")
+CLOSE = 1e-4
+"""How far above the truth ε may be, as a share of it; δ may be ten times that."""
+
+
+@pytest.fixture(autouse=True)
+def _precision() -> Iterator[None]:
+    with ctx.workprec(256):
+        yield
+
+
+def number(value: Fraction) -> arb:
+    return arb(value.numerator) / value.denominator
+
+
+def response(epsilon: Fraction, delta: Fraction = Fraction(0)) -> Pair:
+    odds, lost = number(epsilon).exp(), number(delta)
+    kept = (1 - lost) / (1 + odds)
+    pair = [(kept * odds, kept), (kept, kept * odds)]
+    return [*pair, (lost, arb(0)), (arb(0), lost)] if delta else pair
+
+
+def laplace(scale: Fraction, shift: int) -> Pair:
+    p = (-1 / number(scale)).exp()
+    inner = [((1 - p) / (1 + p) * p**k, (1 - p) / (1 + p) * p ** (shift - k)) for k in range(1, shift)]
+    return [(1 / (1 + p), p**shift / (1 + p)), *inner, (p**shift / (1 + p), 1 / (1 + p))]
+
+
+def gaussian(variance: Fraction, shift: int) -> Pair:
+    reach = math.ceil(13 * math.sqrt(variance)) + shift
+
+    def weight(k: int) -> arb:
+        return (-number(k * k / (2 * variance))).exp()
+
+    total = sum((weight(k) for k in range(-2 * reach, 2 * reach + 1)), arb(0))
+    return [(weight(k) / total, weight(k - shift) / total) for k in range(-reach, reach + shift + 1)]
+
+
+def sampled(rate: Fraction, pair: Pair) -> Pair:
+    share = number(rate)
+    return [((1 - share) * q + share * p, q) for p, q in pair]
+
+
+def mirrored(rate: Fraction, pair: Pair) -> Pair:
+    """The pair of a fixed-size sample: each output of loss above 0 also with P and Q exchanged, and the rest alike."""
+    upper = [(p, q) for p, q in sampled(rate, pair) if p > q]
+    rest = 1 - sum((p + q for p, q in upper), arb(0))
+    return [*upper, *((q, p) for p, q in upper), (rest, rest)]
+
+
+def product(*pairs: Pair) -> Pair:
+    return [
+        (math.prod((p for p, _ in combo), start=arb(1)), math.prod((q for _, q in combo), start=arb(1)))
+        for combo in itertools.product(*pairs)
+    ]
+
+
+def power(pair: Pair, count: int) -> Pair:
+    """`count` copies, equal outputs up to order together."""
+    found = []
+    for combo in itertools.combinations_with_replacement(range(len(pair)), count):
+        ways = math.factorial(count)
+        for _, group in itertools.groupby(combo):
+            ways //= math.factorial(len(list(group)))
+        ps, qs = zip(*(pair[i] for i in combo), strict=True)
+        found.append((ways * math.prod(ps, start=arb(1)), ways * math.prod(qs, start=arb(1))))
+    return found
+
+
+def delta_of(pair: Pair, epsilon: Fraction) -> float:
+    factor = number(epsilon).exp()
+    gains = ((p - factor * q, q - factor * p) for p, q in pair)
+    sides = zip(*((max(float(a), 0.0), max(float(b), 0.0)) for a, b in gains), strict=True)
+    return max(math.fsum(side) for side in sides)
+
+
+def epsilon_of(pair: Pair, delta: Fraction) -> float:
+    """The least ε ≥ 0 with δ(ε) ≤ delta in both directions, ∞ if there is none."""
+    return max(_one_way([*pair], delta), _one_way([(q, p) for p, q in pair], delta))
+
+
+def _one_way(pair: Pair, delta: Fraction) -> float:
+    allowed = number(delta)
+    above_p, above_q = arb(0), arb(0)
+    low = 0.0
+    for p, q in sorted(pair, key=lambda both: float(both[0] / both[1]) if both[1] != 0 else math.inf, reverse=True):
+        if p == 0:
+            continue
+        above_p, above_q = above_p + p, above_q + q
+        if above_p > allowed:
+            if above_q == 0:
+                return math.inf
+            # δ(ε) is the largest of P(top) − e^ε·Q(top) over all sets of the outputs with the largest losses.
+            low = max(low, float(((above_p - allowed) / above_q).log()))
+    return low
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    event: Event
+    pair: Callable[[], Pair]
+
+
+F = Fraction
+SMALL = [
+    Case("coins", Repeated(Pure(F(1, 10)), 20), lambda: power(response(F(1, 10)), 20)),
+    Case(
+        "different coins",
+        Composed((Pure(F(1)), Pure(F(1, 3)), Pure(F(314159, 10**6)))),
+        lambda: product(response(F(1)), response(F(1, 3)), response(F(314159, 10**6))),
+    ),
+    Case(
+        "approximate",
+        Repeated(Approximate(F(1, 2), F(1, 10**5)), 6),
+        lambda: power(response(F(1, 2), F(1, 10**5)), 6),
+    ),
+    Case("laplace", Repeated(Laplace(F(5, 2), 3), 5), lambda: power(laplace(F(5, 2), 3), 5)),
+    Case("fine laplace", Repeated(Laplace(F(100), 40), 2), lambda: power(laplace(F(100), 40), 2)),
+    Case("gaussian", Gaussian(F(10), F(1)), lambda: gaussian(F(10), 1)),
+    Case("gaussians", Repeated(Gaussian(F(3, 2), F(4)), 2), lambda: power(gaussian(F(3, 2), 2), 2)),
+    Case("two moves", Gaussian(F(3), F(2), 5), lambda: power(gaussian(F(3), 1), 2)),
+    Case(
+        "sampled coins",
+        Repeated(PoissonSampled(F(1, 10), Pure(F(2))), 6),
+        lambda: power(sampled(F(1, 10), response(F(2))), 6),
+    ),
+    Case(
+        "sampled laplace",
+        Repeated(PoissonSampled(F(3, 10), Laplace(F(5, 2), 3)), 3),
+        lambda: power(sampled(F(3, 10), laplace(F(5, 2), 3)), 3),
+    ),
+    Case(
+        "sampled gaussian",
+        Repeated(PoissonSampled(F(1, 20), Gaussian(F(4), F(4))), 2),
+        lambda: power(sampled(F(1, 20), gaussian(F(4), 2)), 2),
+    ),
+    Case(
+        "sampled approximate",
+        Repeated(PoissonSampled(F(1, 4), Approximate(F(1), F(1, 1000))), 2),
+        lambda: power(sampled(F(1, 4), response(F(1), F(1, 1000))), 2),
+    ),
+    Case(
+        "sampled together",
+        Repeated(PoissonSampled(F(1, 4), Composed((Pure(F(1)), Laplace(F(5, 2), 3)))), 2),
+        lambda: power(sampled(F(1, 4), product(response(F(1)), laplace(F(5, 2), 3))), 2),
+    ),
+    Case(
+        "sampled twice",
+        PoissonSampled(F(1, 4), PoissonSampled(F(1, 3), Laplace(F(1), 4))),
+        lambda: sampled(F(1, 4), sampled(F(1, 3), laplace(F(1), 4))),
+    ),
+    Case(
+        "fixed sample",
+        Repeated(FixedSizeSampled(2, 7, Laplace(F(5, 2), 3)), 2),
+        lambda: power(mirrored(F(2, 7), laplace(F(5, 2), 3)), 2),
+    ),
+    Case(
+        "fixed sample of approximate",
+        FixedSizeSampled(1, 2, Approximate(F(1), F(1, 10**7))),
+        lambda: mirrored(F(1, 2), response(F(1), F(1, 10**7))),
+    ),
+    Case(
+        "mixture",
+        Composed((PoissonSampled(F(1, 4), Pure(F(1))), Laplace(F(7), 5), Approximate(F(1, 5), F(1, 10**7)))),
+        lambda: product(sampled(F(1, 4), response(F(1))), laplace(F(7), 5), response(F(1, 5), F(1, 10**7))),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_answers_are_between_the_truth_and_a_little_above(case: Case) -> None:
+    pair, loss = case.pair(), pld.privacy_loss(case.event)
+    for text in DELTAS:
+        truth = epsilon_of(pair, Fraction(text))
+        if math.isinf(truth):
+            with pytest.raises(NotAccountable, match="δ"):
+                loss.epsilon(text)
+            continue
+        # The truth is rounded to a double, the answer is not below it before that.
+        assert truth * (1 - 1e-15) <= loss.epsilon(text) <= truth * (1 + CLOSE), text
+    for text in EPSILONS:
+        truth = delta_of(pair, Fraction(text))
+        assert truth * (1 - 1e-14) <= loss.delta(text) <= truth * (1 + 10 * CLOSE), text
+
+
+def shortfalls() -> list[str]:
+    """The answers about enumerable and closed-form laws that are below the truth."""
+    found = []
+    for case in SMALL:
+        pair = case.pair()
+        for text in ("0.05", "1e-6"):
+            truth = epsilon_of(pair, Fraction(text))
+            if math.isfinite(truth) and pld.epsilon(case.event, text) < truth * (1 - 1e-12):
+                found.append(case.name)
+    smooth = Repeated(Laplace(Fraction(2**21), 2**20), 1)
+    if pld.delta(smooth, "0.2") < -math.expm1((0.2 - 0.5) / 2) * (1 - 1e-9):
+        found.append("continuous laplace")
+    return found
+
+
+def test_nothing_is_below_the_truth() -> None:
+    assert shortfalls() == []
+
+
+def all_below(edges: Array, interval: float, cells: Cells) -> tuple[Array, Array]:
+    return cells.p, np.zeros_like(cells.p)
+
+
+def rounded_down(positions: Array, masses: Array, interval: float, first: int, size: int) -> Array:
+    return np.bincount(np.floor(positions).astype(np.int64) - first, masses, size)
+
+
+def test_losses_rounded_down_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pld_laws, "scatter", rounded_down)
+    assert {"different coins", "sampled laplace", "sampled gaussian"} <= set(shortfalls())
+
+
+def test_cells_rounded_down_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pld_laws, "connect", all_below)
+    assert "continuous laplace" in shortfalls()
+
+
+def test_one_event_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = pld_query.convolve
+    monkeypatch.setattr(pld_query, "convolve", lambda p, c, h, tilt: honest(p, [n - (n > 1) for n in c], h, tilt))
+    assert {"coins", "laplace", "fixed sample"} <= set(shortfalls())
+
+
+def test_one_direction_forgotten_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong_way(law: PoissonRemove, interval: Fraction, tail: float, lowest: float = -math.inf) -> Pmf:
+        return PoissonAdd(law.rate, law.inner).on_grid(interval, tail, lowest)
+
+    monkeypatch.setattr(PoissonRemove, "on_grid", wrong_way)
+    assert {"sampled coins", "sampled laplace"} <= set(shortfalls())
+
+
+def test_a_sampling_rate_too_small_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = PoissonRemove.atoms
+    monkeypatch.setattr(
+        PoissonRemove, "atoms", lambda law, tail: honest(PoissonRemove(law.rate * 0.999, law.inner), tail)
+    )
+    assert {"sampled coins", "sampled together"} <= set(shortfalls())
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1), Fraction(6)])
+def test_bounded_range_covers_every_centre(epsilon: Fraction) -> None:
+    """One exponential mechanism, and two whose centre may depend on the first output."""
+    top = number(epsilon).exp()
+
+    def centred(share: Fraction) -> Pair:
+        move = number(epsilon * share).exp()
+        high = (top - move) / (top - 1)
+        return [(high, high / move), (1 - high, (1 - high) * top / move)]
+
+    one, two = pld.privacy_loss(BoundedRange(epsilon)), pld.privacy_loss(Repeated(BoundedRange(epsilon), 2))
+    for level in (Fraction(0), epsilon / 3, epsilon * Fraction(9, 10)):
+        single = max(delta_of(centred(share), level) for share in (Fraction(1, 2), (1 + level / epsilon) / 2))
+        assert single <= one.delta(level) <= single * (1 + 2e-3)
+        adaptive = []
+        for k in range(1, 8):
+            followed: list[Pair] = [centred(Fraction(j, 8)) for j in range(1, 8)]
+            best = math.fsum(
+                max(delta_from(pair, p, q, level) for pair in followed) for p, q in centred(Fraction(k, 8))
+            )
+            adaptive.append(best)
+        assert max(adaptive) <= two.delta(level)
+
+
+def delta_from(pair: Pair, p: arb, q: arb, epsilon: Fraction) -> float:
+    """What one earlier output of probabilities (p, q) adds to δ(ε) when `pair` follows it."""
+    factor = number(epsilon).exp()
+    return math.fsum(max(float(p * a - factor * q * b), 0.0) for a, b in pair)
+
+
+def test_a_real_fixed_size_sample_is_covered() -> None:
+    """Sums over 2 of 7 people, one of whom changes by 3, with noise: composed three times, either way round."""
+    event = Repeated(FixedSizeSampled(2, 7, Laplace(Fraction(5, 2), 3)), 3)
+    pair = power(sampled(Fraction(2, 7), laplace(Fraction(5, 2), 3)), 3)
+    for text in EPSILONS:
+        assert delta_of(pair, Fraction(text)) <= pld.delta(event, text)
+
+
+@pytest.mark.parametrize("shifts", [(2, 1), (1, 1, 1, 1, 1), (0, 2)])
+def test_small_gaussian_noise_on_several_numbers_is_covered(shifts: tuple[int, ...]) -> None:
+    """Too much movement for the exact account; the smoothed one must still be above every possible move."""
+    event = Gaussian(Fraction(6), Fraction(5), len(shifts))
+    pair = product(*(gaussian(Fraction(6), shift) for shift in shifts[:2] if shift))
+    for text in ("0", "1", "2"):
+        assert delta_of(pair, Fraction(text)) <= pld.delta(event, text) <= 1

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import ceil, exp, sqrt
 from typing import Any
 
@@ -28,7 +29,7 @@ from discreet.core.events import Event
 from discreet.core.rounding import sqrt_up
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
-from discreet.noise.laplace import discrete_laplace
+from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
 from discreet.sql.statement import BUCKETS, G, Groups, H, Norm, movement
 from discreet.sql.statistics import Statistic
 
@@ -63,6 +64,17 @@ class Measurement:
     changes: int
     histogram_epsilon: Fraction | None = None
     threshold_delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        for index in range(len(self.statistics)):
+            scale_argument("noise", self.deviation(index, 0))
+
+    @cached_property
+    def top(self) -> int:
+        """The largest cut whose noise the samplers can draw: 2^60 is their end."""
+        indices = range(len(self.statistics))
+        fits = (c for c in range(BUCKETS, 0, -1) if all(self.deviation(j, c) <= MAX_SCALE for j in indices))
+        return next(fits, 0) if self.owned else 0
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -105,13 +117,13 @@ class Measurement:
         norms = np.array([2.0 ** (b / 2 - 0.25) for b, _ in places])
         sizes = np.array([2.0 ** (e / 2 - 0.25) for _, e in places])
         spreads = 0.8 if self.norm == "l2" else 1.0
-        unit_scale = [float(self.deviation(0, c) / (self.statistics[0].bound * G * H)) for c in range(BUCKETS + 1)]
+        unit_scale = [float(self.deviation(0, c) / (self.statistics[0].bound * G * H)) for c in range(self.top + 1)]
 
         def error(cut: int) -> float:
             lost = units * sizes * np.maximum(0.0, 1 - 2.0 ** (cut / 2) / norms)
             return float(lost.sum()) + keys * spreads * unit_scale[cut]
 
-        return min(range(BUCKETS + 1), key=error)
+        return min(range(self.top + 1), key=error)
 
     def threshold(self, cut: int) -> float:
         """The noisy number of units above which an undeclared key may show, in totals' units."""

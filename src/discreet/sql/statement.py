@@ -33,7 +33,7 @@ Key = tuple[Any, ...]
 
 BUCKETS = 64
 """Half-octaves of the norm: up to 2³² rows for one unit; larger norms count as that."""
-G, H = 1 << 16, 1 << 8
+G, H = 1 << 16, 1 << 12
 MARGIN = 1 + Fraction(1, 1 << 30)
 
 
@@ -68,7 +68,8 @@ def statement(aggregate: Aggregate, statistics: Sequence[Statistic], norm: Norm)
 
 
 def _bucket(column: str) -> str:
-    return f"CAST(LEAST(CEIL(2 * LOG2({column})), {BUCKETS}) AS INTEGER)"
+    # A norm of exactly 2^(b/2) belongs to b, whichever way its logarithm is rounded; `MARGIN` is wider than this.
+    return f"CAST(LEAST(CEIL(2 * LOG2({column}) - 1e-9), {BUCKETS}) AS INTEGER)"
 
 
 @dataclass(frozen=True)

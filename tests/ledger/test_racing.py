@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from fractions import Fraction as F
 from pathlib import Path
+from threading import Event
 
 import pytest
 from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, SQLitePlace, opened, pure
@@ -17,7 +18,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, SQLitePlace, open
 from discreet.core.errors import BudgetExceeded
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP
-from discreet.ledger import Ledger, LedgerUnavailable, Verifier
+from discreet.ledger import Ledger, LedgerUnavailable, Verifier, sqlite
 from discreet.ledger.sqlite import SQLiteStore
 
 FORK = multiprocessing.get_context("fork")
@@ -164,6 +165,29 @@ def test_a_fork_inherits_books_but_no_connections(place: SQLitePlace, tmp_path: 
     assert other.check().sound
 
 
+def test_a_fork_waits_for_the_transactions_of_other_threads(place: SQLitePlace) -> None:
+    ledger, stop = opened(place.open()), Event()
+
+    def charge_on(who: int) -> int:
+        done = 0
+        while not stop.is_set():
+            ledger.charge(BOB, pure(1, 10**6), f"thread {who}: {done}")
+            ledger.spent(BOB)
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        threads = [pool.submit(charge_on, who) for who in range(3)]
+        for number in range(10):
+            with processes(1, lambda _, n=number: ledger.charge(BOB, pure(1, 10**6), f"child {n}") and None) as [child]:
+                pass
+            assert child.exitcode == 0
+        stop.set()
+        done = sum(thread.result() for thread in threads)
+    assert ledger.spent(BOB) == PureDP(F(10 + done, 10**6))
+    assert ledger.check().sound
+
+
 def test_a_child_forked_in_the_middle_of_a_transaction_may_use_no_ledger(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "books.db", patience=0.1)
 
@@ -189,8 +213,12 @@ KILLS = 200
 
 
 def write_on(path: Path, log: Path, seed: int) -> None:
-    """Charges and completes without end; each thing that the ledger acknowledged is noted in the log."""
+    """Charges and completes without end; each thing that the ledger acknowledged is noted in the log.
+
+    Checkpoints are frequent, so that many writers die in one.
+    """
     chance = random.Random(seed)
+    sqlite.ENTRIES_BETWEEN_CHECKPOINTS = 10
     note = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     ledger = Ledger.at(path)
     while True:

@@ -17,7 +17,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, SQLitePlace, opened, pure
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.sqlite import COMMITS_BETWEEN_CHECKPOINTS, SQLiteStore
+from discreet.ledger.sqlite import ENTRIES_BETWEEN_CHECKPOINTS, SQLiteStore
 
 FORK = multiprocessing.get_context("fork")
 
@@ -127,7 +127,7 @@ def test_the_log_is_moved_into_the_file_from_time_to_time(tmp_path: Path) -> Non
     path = tmp_path / "books.db"
     with Ledger.at(path) as ledger:
         opened(ledger)
-        for i in range(2 * COMMITS_BETWEEN_CHECKPOINTS):
+        for i in range(2 * ENTRIES_BETWEEN_CHECKPOINTS):
             ledger.charge(BOB, pure(1, 10**6), f"{i}")
         assert path.stat().st_size > 100_000
         assert os.path.getsize(f"{path}-wal") < 6_000_000
@@ -339,6 +339,18 @@ def test_an_old_copy_written_over_the_file_is_noticed_by_whoever_saw_more(tmp_pa
     with Ledger.at(path) as later:
         assert later.check().sound
         assert later.check(noted).fault.sequence == noted.sequence
+
+
+def test_another_history_of_the_same_length_is_noticed(tmp_path: Path) -> None:
+    path = made(tmp_path / "books.db")
+    shutil.copy(path, tmp_path / "fork.db")
+    ledger, other = Ledger.at(path), Ledger.at(tmp_path / "fork.db")
+    assert ledger.charge(BOB, pure(1, 16), "d").sequence == other.charge(BOB, pure(1, 32), "e").sequence
+    ledger.close()
+    ledger._store = other._store
+    with pytest.raises(LedgerDamaged, match="gone or changed"):
+        ledger.spent(BOB)
+    other.close()
 
 
 def _rewritten(path: Path, content: bytes) -> None:

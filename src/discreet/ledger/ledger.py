@@ -184,16 +184,18 @@ class Ledger:
     def attach(self, account: Path, source: str, *, note: str = "") -> None:
         """Says on record that `source` is about the same people as the data set: it shares its budget from now on."""
         path = account_path(account)
+        if len(path) > 1:
+            raise InvalidArgument("account", path, "a data set", f"attach it to {path[:1]}")
         plain_text("source", source, LONGEST_TEXT)
         plain_text("note", note, LONGEST_TEXT, empty=True)
         with self._writing() as books:
-            lineage(books, path[:1])
+            lineage(books, path)
             owner = books.owner(source)
-            if owner is None and len(path) == 1:
+            if owner is None:
                 self._append(books, {"kind": "attach", "account": path, "source": source, "note": note})
                 books.put_source(source, path[0])
-            elif (owner,) != path:
-                raise InvalidArgument("source", source, f"free, to attach it to {path}", f"it belongs to {owner!r}")
+            elif owner != path[0]:
+                raise InvalidArgument("source", source, f"of {path[0]!r} or of none", f"it belongs to {owner!r}")
 
     def charge(
         self,

@@ -54,6 +54,8 @@ class SQLBooks:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.appended: int | None = None
+        """The last entry that this transaction added."""
 
     def head(self) -> Head:
         """The last entry; sequence 0 for empty books."""
@@ -66,6 +68,7 @@ class SQLBooks:
         """Adds the entry and makes it the head."""
         self._do("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
         self._do("UPDATE head SET sequence = ?, hash = ?", entry.sequence, entry.hash)
+        self.appended = entry.sequence
 
     def entry(self, sequence: int) -> Entry | None:
         """One entry."""

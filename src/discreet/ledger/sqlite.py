@@ -36,7 +36,8 @@ APPLICATION = 0x64695363
 """Marks a file as a ledger, in SQLite's header."""
 VERSION = 1
 """The schema. A ledger of another version is refused, never guessed at."""
-COMMITS_BETWEEN_CHECKPOINTS = 200
+ENTRIES_BETWEEN_CHECKPOINTS = 200
+"""Whoever writes an entry with such a number moves the log into the file, which keeps the log at a few megabytes."""
 
 
 class SQLiteStore:
@@ -48,7 +49,6 @@ class SQLiteStore:
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> None:
         self.path = os.path.realpath(path)
         self.patience = patience
-        self._commits = 0
         self._connections = Connections(self._connect, self._turnstile, patience)
         _make_file(self.path, create)
         self._identity = self._on_disk()
@@ -58,13 +58,14 @@ class SQLiteStore:
     @contextmanager
     def writing(self) -> Iterator[SQLBooks]:
         """An exclusive transaction; on return it is on the disk."""
-        with self._translated(), self._connections.turn(), self._connections.borrowed() as connection:
+        pool = self._connections
+        with self._translated(), pool.use(), pool.turn(), pool.borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            yield SQLBooks(connection)
+            books = SQLBooks(connection)
+            yield books
             self._assert_in_place()
             connection.execute("COMMIT")
-            self._commits += 1
-            if self._commits % COMMITS_BETWEEN_CHECKPOINTS == 0:
+            if books.appended and books.appended % ENTRIES_BETWEEN_CHECKPOINTS == 0:
                 # What was committed is safe in the log already; a checkpoint that fails is made up for by a later one.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -72,7 +73,8 @@ class SQLiteStore:
     @contextmanager
     def reading(self) -> Iterator[SQLBooks]:
         """A view of one moment."""
-        with self._translated(), self._connections.borrowed() as connection:
+        pool = self._connections
+        with self._translated(), pool.use(), pool.borrowed() as connection:
             connection.execute("BEGIN")
             yield SQLBooks(connection)
             connection.execute("COMMIT")
@@ -106,9 +108,10 @@ class SQLiteStore:
         return connection
 
     def _prepare(self) -> None:
-        with self._connections.borrowed() as connection:
+        pool = self._connections
+        with pool.use(), pool.borrowed() as connection:
             if _is_blank(connection):
-                with self._connections.turn():
+                with pool.turn():
                     if _is_blank(connection):
                         _set_log(connection)
                         connection.execute("BEGIN IMMEDIATE")
@@ -120,7 +123,7 @@ class SQLiteStore:
                         connection.execute("COMMIT")
             _assert_ours(connection)
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                with self._connections.turn():
+                with pool.turn():
                     _set_log(connection)
 
     def _on_disk(self) -> tuple[int, int]:

@@ -1,0 +1,301 @@
+"""Aggregates: keys and measures from SELECT and GROUP BY, and the arithmetic done on them.
+
+A `Grouping` reads expressions over groups. It turns each aggregate it meets into a measure, once however often it is
+written, and each expression that is a key into a reference to the key. What remains is arithmetic on released values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Literal as OneOf
+
+from sqlglot import exp
+
+from discreet.core.domains import Bounds
+from discreet.core.errors import DiscreetError, Unsupported
+from discreet.sql.catalog import Type
+from discreet.sql.functions import call, cast
+from discreet.sql.intervals import Interval
+from discreet.sql.parse_expressions import is_aggregate, read
+from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref
+from discreet.sql.scope import Field, Rows, fresh
+from discreet.sql.signature import NUMBERS, ORDERED
+from discreet.sql.vocabulary import only, refuse
+
+__all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
+
+Statistic = OneOf["count", "count_units", "sum", "avg", "variance", "stddev", "min", "max", "quantile"]
+
+PLAIN: dict[type[exp.Expr], Statistic] = {
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Variance: "variance",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "quantile",
+}
+REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.VariancePop: ("variance is over n - 1 here", "write VARIANCE"),
+    exp.StddevPop: ("deviations are over n - 1 here", "write STDDEV"),
+    exp.PercentileDisc: ("quantiles are of a continuous scale here", "write QUANTILE or PERCENTILE_CONT"),
+    exp.ApproxDistinct: ("only units can be counted once each", "write COUNT(DISTINCT the unit column)"),
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry of SELECT."""
+
+    label: str
+    node: exp.Expr
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether an aggregate stands in it."""
+        return any(is_aggregate(part) for part in self.node.walk(prune=lambda part: isinstance(part, exp.Window)))
+
+
+def items_of(select: exp.Select, rows: Rows) -> list[Item]:
+    """The entries of SELECT with their labels; * is written out."""
+    items: list[Item] = []
+    for node in select.expressions:
+        inner, label = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, node.name)
+        star = inner.this if isinstance(inner, exp.Column) else inner
+        if isinstance(star, exp.Star):
+            only(star)
+            source = inner.table if isinstance(inner, exp.Column) else None
+            shown = [f for f in rows.visible if source is None or f.source == source.lower()]
+            if not shown:
+                rows.find("*", source)
+            items += [Item(f.label, exp.column(f.label, table=f.source or None, quoted=True)) for f in shown]
+        else:
+            plain = isinstance(node, exp.Alias | exp.Column)
+            items.append(Item(label if plain and label else inner.sql("duckdb", comments=False).lower(), inner))
+    return items
+
+
+def column_of(node: exp.Expr, rows: Rows) -> Field:
+    """The column in sight that a column node means."""
+    only(node, "this", "table")
+    if not isinstance(node.this, exp.Identifier):
+        raise refuse(node, "one column is needed here", "name it")
+    return rows.find(node.name, node.args["table"].name if node.args.get("table") else None)
+
+
+def row_leaf(rows: Rows, node: exp.Expr) -> Expression | None:
+    """Columns of one row."""
+    return column_of(node, rows).expression if isinstance(node, exp.Column) else None
+
+
+@dataclass
+class Grouping:
+    """Keys and measures over some rows. `exact` measures are of one unit's own rows and leave nobody's data."""
+
+    rows: Rows
+    exact: bool = False
+    keys: list[Named] = field(default_factory=list)
+    measures: list[Measure] = field(default_factory=list)
+    aliases: dict[str, Expression] = field(default_factory=dict)
+    """What the labels of SELECT mean, for HAVING and ORDER BY."""
+
+    def add_key(self, label: str, expression: Expression, node: exp.Expr) -> None:
+        """One more key, unless it is one already."""
+        if not _columns(expression):
+            raise refuse(node, "a constant makes no groups", "leave it out of GROUP BY")
+        if all(key.expression != expression for key in self.keys):
+            self.keys.append(self.rows.named(self._fresh(label), expression))
+
+    def reference(self, key: Named) -> Ref:
+        """A key as released."""
+        return Ref(key.name, key.expression.type)
+
+    def read(self, node: exp.Expr, label: str | None = None) -> Expression:
+        """An expression over keys and measures; a measure that is all of it gets the label for its name."""
+        whole = node.unnest()
+        return read(node, lambda part: self._leaf(part, label if part is whole else None))
+
+    def _leaf(self, node: exp.Expr, label: str | None) -> Expression | None:
+        if is_aggregate(node):
+            return self._measured(node, label)
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Null) or node.find(exp.AggFunc, exp.Subquery):
+            return None
+        key = self._key(node)
+        if key is not None:
+            return self.reference(key)
+        if not isinstance(node, exp.Column):
+            return None
+        if not node.table and node.name.lower() in self.aliases and not self.rows.matches(node.name):
+            return self.aliases[node.name.lower()]
+        column = column_of(node, self.rows)
+        remedy = "leave it out" if column.unit else f"add {column.label} to GROUP BY, or aggregate it"
+        raise Unsupported(f"the column {column.label}", "it stands outside aggregates and is not a key", remedy)
+
+    def _key(self, node: exp.Expr) -> Named | None:
+        try:
+            expression = read(node, lambda part: row_leaf(self.rows, part))
+        except DiscreetError:
+            return None
+        return next((key for key in self.keys if key.expression == expression), None)
+
+    def _measured(self, node: exp.Expr, label: str | None) -> Expression:
+        measure = self._measure(node, None)
+        for known in self.measures:
+            if replace(measure, name=known.name) == known:
+                return Ref(known.name, _type(known))
+        named = replace(measure, name=self._fresh(label or f"{measure.function}_{len(self.measures) + 1}"))
+        self.measures.append(named)
+        return Ref(named.name, _type(named))
+
+    def _measure(self, node: exp.Expr, condition: Expression | None) -> Measure:
+        if isinstance(node, exp.Filter) and condition is None:
+            inner, where = only(node, "this", "expression")
+            return self._measure(inner, self._row(where.this, "boolean"))
+        if isinstance(node, exp.WithinGroup):
+            return self._within(node, condition)
+        if isinstance(node, exp.Count):
+            return self._count(node, condition)
+        if isinstance(node, exp.CountIf):
+            (inside,) = only(node, "this")
+            return self._of("count", call("case", self._row(inside, "boolean"), _ONE, _NULL), condition)
+        if isinstance(node, exp.Quantile | exp.PercentileCont):
+            value, *rank = only(node, "this", "quantile", "expression")
+            if len(rank) != 1:
+                raise refuse(node, "a quantile has a value and a rank", "write QUANTILE(x, 0.9)")
+            return self._of("quantile", self._value(node, value), condition, _rank(node, rank[0]))
+        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
+            return self._of("avg", self._value(node, node.expressions[0]), condition)
+        if type(node) not in PLAIN:
+            raise refuse(node, *REMEDIES.get(type(node), ("we cannot release it", "use COUNT, SUM, AVG or QUANTILE")))
+        (inside,) = only(node, "this")
+        statistic = PLAIN[type(node)]
+        half = Fraction(1, 2) if statistic == "quantile" else None
+        return self._of(statistic, self._value(node, inside, statistic), condition, half)
+
+    def _count(self, node: exp.Count, condition: Expression | None) -> Measure:
+        only(node, "this")
+        inside = node.this
+        if isinstance(inside, exp.Distinct):
+            return self._units(node, inside, condition)
+        if inside is None or isinstance(inside, exp.Star):
+            return self._of("count", None if condition is None else _ONE, condition)
+        value = self._row(inside)
+        counted = None if isinstance(value, Literal) and value.value is not None and condition is None else value
+        return self._of("count", counted, condition)
+
+    def _units(self, node: exp.Count, distinct: exp.Distinct, condition: Expression | None) -> Measure:
+        only(distinct, "expressions")
+        values = [self._row(inside) for inside in distinct.expressions]
+        column = self.rows.field_of(values[0]) if len(values) == 1 else None
+        if column is None or not column.unit or self.exact:
+            units = [f.label for f in self.rows.fields if f.unit]
+            remedy = "SELECT DISTINCT the unit and the column in a subquery, and COUNT(*) outside"
+            if units and not self.exact:
+                remedy = f"write COUNT(DISTINCT {units[0]}), or GROUP BY the column and count the groups"
+            raise refuse(node, "only units can be counted once each", remedy)
+        if condition is not None:
+            raise refuse(node, "units are counted over all rows", "put the condition in WHERE")
+        return Measure("", "count_units")
+
+    def _within(self, node: exp.Expr, condition: Expression | None) -> Measure:
+        quantile, order = only(node, "this", "expression")
+        if not isinstance(quantile, exp.PercentileCont) or len(order.expressions) != 1:
+            raise refuse(node, *REMEDIES.get(type(quantile), ("only quantiles have an order", "use PERCENTILE_CONT")))
+        (ordered,) = order.expressions
+        (inside,) = only(quantile, "this")
+        rank = _rank(node, inside)
+        value = self._value(node, ordered.this)
+        return self._of("quantile", value, condition, 1 - rank if ordered.args.get("desc") else rank)
+
+    def _value(self, node: exp.Expr, inside: exp.Expr, statistic: Statistic = "quantile") -> Expression:
+        value = self._row(inside)
+        if value.type == "boolean" and statistic in ("sum", "avg"):
+            value = cast(value, "integer")
+        column = self.rows.field_of(value)
+        if column is not None and column.unit:
+            raise refuse(node, f"{column.label} says who people are", "count people with COUNT(DISTINCT …)")
+        kinds = ORDERED if self.exact and statistic in ("min", "max") else NUMBERS
+        if value.type not in kinds:
+            remedy = "CAST it, or take a number of it such as LENGTH, YEAR or DATE_DIFF"
+            raise refuse(node, f"it is of numbers, not of {value.type}", remedy)
+        return value
+
+    def _row(self, node: exp.Expr, kind: Type | None = None) -> Expression:
+        value = read(node, lambda part: row_leaf(self.rows, part))
+        if kind is not None and value.type != kind:
+            raise refuse(node, f"it is {value.type}, not a condition", "compare it to something")
+        return self.rows.checked(value)
+
+    def _of(
+        self,
+        statistic: Statistic,
+        value: Expression | None,
+        condition: Expression | None,
+        rank: Fraction | None = None,
+    ) -> Measure:
+        chosen = value if condition is None or value is None else call("case", condition, value, _NULL)
+        bounds = None if value is None or statistic == "count" else self.rows.bounds(value)
+        return Measure("", statistic, chosen, bounds, rank)
+
+    def _fresh(self, label: str) -> str:
+        return fresh(label, {key.name.lower() for key in self.keys} | {m.name.lower() for m in self.measures})
+
+    def features(self) -> Rows:
+        """One row for each unit and combination of keys."""
+        alone = all((column := self.rows.field_of(key.expression)) is not None and column.unit for key in self.keys)
+        keys = [self.rows.field(key.name, key.expression, key.name) for key in self.keys]
+        measures = [self._feature(measure) for measure in self.measures]
+        relation = Features(self.rows.relation, tuple(self.keys), tuple(self.measures))
+        return replace(
+            self.rows,
+            relation=relation,
+            fields=(*keys, *measures),
+            max_rows=1 if alone else self.rows.max_rows,
+        )
+
+    def _feature(self, measure: Measure) -> Field:
+        growth = 1 if measure.argument is None else self.rows.growth(measure.argument)
+        return Field(measure.name, Ref(measure.name, _type(measure)), self._feature_bounds(measure), growth=growth)
+
+    def _feature_bounds(self, measure: Measure) -> Bounds | None:
+        """Bounds of an aggregate of at most `max_rows` values, at least one of them."""
+        most = self.rows.max_rows
+        if measure.function == "count":
+            least = 1 if measure.argument is None else 0
+            return None if most is None else Bounds(least, max(most, 1))
+        held = Interval.of(measure.bounds)
+        if measure.function == "sum":
+            factor = Interval(Fraction(1), Fraction(most)) if most else Interval(Fraction(1))
+            return (held * factor).rounded(_type(measure)).bounds()
+        if measure.bounds is None or measure.function not in ("variance", "stddev"):
+            return measure.bounds
+        # Two values at the two ends vary most.
+        widest = Interval(Fraction(0), measure.bounds.width**2 / 2)
+        return (widest if measure.function == "variance" else widest.root()).rounded("real").bounds()
+
+
+_ONE, _NULL = Literal(1, "integer"), Literal(None, "integer")
+
+
+def _type(measure: Measure) -> Type:
+    if measure.function in ("count", "count_units"):
+        return "integer"
+    if measure.function in ("sum", "min", "max") and measure.argument is not None:
+        return measure.argument.type
+    return "real"
+
+
+def _rank(node: exp.Expr, inside: exp.Expr) -> Fraction:
+    rank = read(inside, lambda part: None)
+    value = rank.value if isinstance(rank, Literal) else None
+    if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
+        raise refuse(node, "the rank is a literal from 0 to 1", "write one, such as 0.9")
+    return Fraction(value)
+
+
+def _columns(expression: Expression) -> bool:
+    if isinstance(expression, Ref):
+        return True
+    return not isinstance(expression, Literal) and any(map(_columns, expression.arguments))

@@ -89,6 +89,7 @@ def test_public_names_are_these() -> None:
         "Row",
         "Unsupported",
         "User",
+        "connect",
     ]
     from discreet import adversary, mechanisms, noise
 

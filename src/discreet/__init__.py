@@ -8,6 +8,8 @@ The mechanisms are in `discreet.mechanisms`, composition and calibration in `dis
 `discreet.noise`, the auditor in `discreet.adversary`.
 """
 
+from typing import Any
+
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import (
     BudgetExceeded,
@@ -43,4 +45,14 @@ __all__ = [
     "Row",
     "Unsupported",
     "User",
+    "connect",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`connect` brings SQL with it, which takes a while to load: not before it is asked for."""
+    if name != "connect":
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    from discreet.session import connect
+
+    return connect

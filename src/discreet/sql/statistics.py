@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Literal
 
 from discreet.core.domains import Bounds
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.sql.plan import Expression, Measure
 from discreet.sql.relations import text_of
@@ -113,6 +113,9 @@ def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
         return (Statistic("units", None),)
     if measure.function == "count":
         return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
+    if measure.function in ("min", "max", "quantile"):
+        reason = "only counts, sums, averages and their spreads are released so far"
+        raise Unsupported(measure.function.upper(), reason, "ask for COUNT, SUM, AVG, VARIANCE or STDDEV")
     if bounds is None:
         remedy = "declare bounds for its columns, or write CLAMP(…, low, high)"
         raise InvalidArgument(measure.function.upper(), measure.name, "of a value with known bounds", remedy)

@@ -1,0 +1,288 @@
+"""Where everything meets: a steward's table, its budget, and an analyst's questions.
+
+>>> import numpy as np
+>>> visits = {"who": np.array([1, 1, 2, 3]), "city": np.array(["a", "b", "a", "a"])}
+>>> cities = {"city": ["a", "b"]}
+>>> session = connect(visits, unit=User("who"), budget=ApproxDP(1, "1e-6"), table="visits", values=cities)
+>>> quote = session.price("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="0.5")
+>>> quote.loss.epsilon <= Fraction(1, 2)
+True
+>>> answer = session.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="0.5")
+>>> [name for name in answer.names], len(answer.rows)
+(['city', 'n'], 2)
+>>> session.sql("select city, count(*) n from visits group by 1", epsilon="0.5").rows == answer.rows     # free
+True
+>>> session.close()
+
+The life of an answer: parse, plan, price, look for the same question in the books, charge durably, run one statement,
+add noise, store, show. What is shown is what the ledger stored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from discreet.accounting.approximate import approximate
+from discreet.accounting.calibration import gaussian_sigma
+from discreet.accounting.pure import pure
+from discreet.certificate import SigningKey, loss_to_json
+from discreet.core.domains import Bounds, Categories
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Composed, Event, to_json
+from discreet.core.exact import Exactable, positive
+from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.units import Row, Unit, User
+from discreet.engines.duckdb import DuckDB
+from discreet.engines.engine import Engine
+from discreet.ledger import Ledger
+from discreet.noise.entropy import Entropy, chosen
+from discreet.sql.answer import Answer, assemble
+from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.measurement import CANONICAL, Measurement
+from discreet.sql.parse import parse
+from discreet.sql.plan import Query
+from discreet.sql.relations import is_owned
+from discreet.sql.statement import Groups, statement
+from discreet.sql.statistics import Statistic, Sums
+
+__all__ = ["Quote", "Session", "connect"]
+
+HISTOGRAM_SHARE = Fraction(1, 10)
+"""The part of a user-level query's ε that finds the clipping norm."""
+DELTA_SHARE = Fraction(1, 100)
+"""The part of the budget's δ that one query's ε is stated at, and that its undeclared keys may cost."""
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What a question will cost, known before anything is spent."""
+
+    loss: Loss
+    events: tuple[Event, ...]
+    plan: str
+    noise: dict[str, float]
+    """For each statistic, the deviation (ℓ2) or scale (ℓ1) of its noise, for each unit of the clipping norm."""
+
+    def __str__(self) -> str:
+        return f"{self.loss}\n{self.plan}"
+
+
+def connect(
+    source: object,
+    *,
+    unit: Unit,
+    budget: PureDP | ApproxDP,
+    table: str | None = None,
+    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]] | None = None,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    public: Mapping[str, object] | None = None,
+    max_rows: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    study: str | None = None,
+    analyst: str | None = None,
+) -> Session:
+    """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
+
+    `bounds` and `values` declare what columns hold; `public` names tables that protect nobody. The books are kept in
+    `ledger`, by default beside a file and for frames in a temporary file that ends with the session.
+    """
+    engine = DuckDB()
+    name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
+    engine.add(name, source)
+    for other, data in (public or {}).items():
+        engine.add(other, data)
+    if isinstance(unit, User):
+        column: str | None = unit.column
+    elif isinstance(unit, Row):
+        column = None
+    else:
+        raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
+    described = _declared(engine.columns(name), bounds or {}, values or {})
+    tables = [Table(name, described, column, True, max_rows)]
+    tables += [Table(other, engine.columns(other), None, False) for other in public or {}]
+    return Session(engine, Catalog(tuple(tables)), unit, budget, _books(source, ledger), name, study, analyst)
+
+
+class Session:
+    """An open table with its books. Use `connect`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        catalog: Catalog,
+        unit: Unit,
+        budget: PureDP | ApproxDP,
+        ledger: Path | None,
+        table: str,
+        study: str | None,
+        analyst: str | None,
+    ) -> None:
+        self._engine = engine
+        self._catalog = catalog
+        self._unit = unit
+        self._budget = budget
+        self._folder = tempfile.TemporaryDirectory(prefix="discreet-") if ledger is None else None
+        path = ledger or Path(self._folder.name if self._folder else "") / "ledger.db"
+        self._ledger = Ledger.at(path)
+        self._key = SigningKey.at(path.with_name(path.name + ".key"))
+        opened = self._ledger.open((table,), budget=budget, unit=unit, source=engine.identity(table))
+        for part in (study, analyst):
+            if part is not None:
+                opened = self._ledger.open((*opened, part))
+        self._account = opened
+
+    @property
+    def spent(self) -> Loss:
+        """What was charged so far."""
+        return self._ledger.spent(self._account)
+
+    @property
+    def remaining(self) -> Loss:
+        """What may still be charged."""
+        return self._ledger.remaining(self._account)
+
+    def price(self, text: str, *, epsilon: Exactable) -> Quote:
+        """The cost of a question, from declared facts alone; nothing is spent."""
+        asked = self._ask(text, epsilon)
+        noise = {str(s.kind): asked.measurement.scale(j, 0) for j, s in enumerate(asked.measurement.statistics)}
+        return Quote(asked.loss, asked.measurement.events, asked.words, noise)
+
+    def sql(self, text: str, *, epsilon: Exactable, test_entropy: Entropy | None = None) -> Answer:
+        """The answer to a question, charged before the data is touched; asked again it is free."""
+        asked = self._ask(text, epsilon)
+        charge = self._ledger.charge(self._account, asked.measurement.events, asked.question)
+        payload = charge.payload
+        if payload is None:
+            source = chosen(test_entropy)
+            rows = self._engine.run(asked.statement)
+            statistics = asked.measurement.statistics
+            keys = len(asked.query.aggregate.keys)
+            groups = Groups.read(rows, keys, len(statistics), asked.measurement.owned)
+            noisy = asked.measurement.release(groups, asked.declared, source)
+            norm = asked.measurement.norm
+            made = assemble(asked.query, asked.sums, noisy, statistics, norm, source.private)
+            payload = self._ledger.complete(charge, made)
+        certificate = self._key.sign(
+            {
+                "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
+                "question": asked.question,
+                "events": [to_json(event) for event in asked.measurement.events],
+                "loss": loss_to_json(asked.loss),
+                "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash},
+            }
+        )
+        return Answer.from_bytes(payload, asked.loss, certificate)
+
+    def close(self) -> None:
+        """Let go of the engine and the books."""
+        self._engine.close()
+        self._ledger.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _ask(self, text: str, epsilon: Exactable) -> _Asked:
+        query = parse(text, self._catalog)
+        declared = _declared_keys(query)
+        sums = Sums(query.aggregate.measures)
+        statistics = sums.statistics
+        if declared is None and not any(s.kind == "units" for s in statistics):
+            statistics = (*statistics, Statistic("units", None))
+        measurement = self._measurement(query, statistics, declared is None, positive("epsilon", epsilon))
+        question = json.dumps({"query": repr(query), "events": [to_json(e) for e in measurement.events]})
+        return _Asked(query, sums, declared, measurement, question, self._budget)
+
+    def _measurement(
+        self, query: Query, statistics: tuple[Statistic, ...], thresholded: bool, epsilon: Fraction
+    ) -> Measurement:
+        owned = is_owned(query.aggregate.input)
+        histogram = epsilon * HISTOGRAM_SHARE if owned else None
+        rest = epsilon - (histogram or 0)
+        changes = self._unit.changes
+        if isinstance(self._budget, PureDP):
+            if thresholded:
+                remedy = "declare the values of the key columns, or use an ApproxDP budget"
+                raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
+            return Measurement(statistics, "l1", 1 / rest, owned, changes, histogram)
+        share = self._budget.delta * DELTA_SHARE
+        steps = CANONICAL * changes
+        ratio = gaussian_sigma(rest, share, steps**2) / steps * (1 + Fraction(1, 1 << 20))
+        return Measurement(statistics, "l2", ratio, owned, changes, histogram, share if thresholded else None)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question with everything decided before the data is touched."""
+
+    query: Query
+    sums: Sums
+    declared: list[tuple[Any, ...]] | None
+    measurement: Measurement
+    question: str
+    budget: PureDP | ApproxDP
+
+    @property
+    def statement(self) -> str:
+        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.norm)
+
+    @property
+    def loss(self) -> PureDP | ApproxDP:
+        """What this question costs alone."""
+        together = Composed(self.measurement.events)
+        if isinstance(self.budget, PureDP):
+            return pure(together)
+        thresholds = self.measurement.threshold_delta or 0
+        return approximate(together, self.budget.delta * DELTA_SHARE + thresholds)
+
+    @property
+    def words(self) -> str:
+        """The plan in words."""
+        noise = "Gaussian" if self.measurement.norm == "l2" else "Laplace"
+        kinds = ", ".join(statistic.kind for statistic in self.measurement.statistics)
+        said = [f"{noise} noise on {kinds}"]
+        if self.measurement.owned:
+            said.append("each unit weighed down to a norm found privately")
+        if self.declared is None:
+            said.append("keys shown above a threshold")
+        else:
+            said.append(f"{len(self.declared)} declared keys")
+        return "; ".join(said)
+
+
+def _declared(
+    columns: Iterable[Column],
+    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]],
+    values: Mapping[str, Sequence[Any]],
+) -> tuple[Column, ...]:
+    known = tuple(columns)
+    table = Table("declared", known)
+    facts: dict[str, Column] = {column.name: column for column in known}
+    for name, given in bounds.items():
+        column = facts[table.column(name).name]
+        facts[column.name] = replace(column, bounds=given if isinstance(given, Bounds) else Bounds(*given))
+    for name, listed in values.items():
+        column = facts[table.column(name).name]
+        facts[column.name] = replace(column, values=Categories(tuple(listed)))
+    return tuple(facts.values())
+
+
+def _declared_keys(query: Query) -> list[tuple[Any, ...]] | None:
+    """All combinations of the declared values of the keys; None if any key has none."""
+    lists = [key.values.values for key in query.aggregate.keys if key.values is not None]
+    return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None
+
+
+def _books(source: object, ledger: str | os.PathLike[str] | None) -> Path | None:
+    if ledger is not None:
+        return Path(ledger)
+    if isinstance(source, str | os.PathLike):
+        path = Path(source).expanduser().resolve()
+        return path.with_name(path.name + ".ledger")
+    return None

@@ -204,9 +204,9 @@ def _softening(event: Gaussian, count: int) -> Fraction | None:
         bulk = 8 * count * event.dimension * fade if fade < 0.2 else math.inf
         return softening / (variance - softening) * price + bulk
 
-    best = math.log(160 * count * event.dimension * variance / price) / 19.739
+    best = max(math.log(160 * count * event.dimension * variance / price) / 19.739, 0.125)
     if best < variance / 16:
-        return Fraction(min(max(math.ceil(best * 8), 1), 64), 8)
+        return Fraction(min(math.ceil(best * 8), 64), 8)
     options = [variance * j / 32 for j in range(1, 32)]
     chosen = min(options, key=cost)
     return Fraction(chosen) if math.isfinite(cost(chosen)) else None

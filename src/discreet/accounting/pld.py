@@ -76,6 +76,8 @@ class PrivacyLoss:
             if found is None:
                 raise self._unreachable("ask for a larger δ: at this one no finite ε can be shown")
             worst = max(worst, found)
+        if worst == 0 and self._pairs.slack and self.delta(0) <= allowed:
+            return Fraction(0)
         return shorten_up(worst + 2 * self._pairs.slack + self._pairs.certain, 64)
 
     def delta(self, epsilon: Exactable) -> Fraction:

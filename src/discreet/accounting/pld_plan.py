@@ -77,8 +77,11 @@ class Sketch:
         return self._root(lambda tilt: self.log_delta(tilt, self.moments(tilt)[1]) - log_delta)
 
     def tilt_for_epsilon(self, epsilon: float) -> float:
-        """The tilt whose mean is ε; 0 where the mean loss is already above."""
-        return self._root(lambda tilt: epsilon - self.moments(tilt)[1]) if epsilon > self.mean else 0.0
+        """The tilt whose mean is ε, but enough for the noise of the transform to fade with the loss, and not too much."""
+        least = min(1 / self.spread, 20 / self.widest)
+        if epsilon <= self.moments(least)[1]:
+            return least
+        return min(self._root(lambda tilt: epsilon - self.moments(tilt)[1]), self.tilt_for_delta(-645.0))
 
     def log_delta(self, tilt: float, epsilon: float) -> float:
         """About ln δ(ε): mass e^{K − θ·ε} is above ε, by about 1/θ or the standard deviation."""

@@ -26,7 +26,7 @@ KEPT = 6
 """Grids and windows kept for later questions."""
 CLOSE = 1e-5
 """How close to the largest loss ε may be to be replaced by it."""
-REUSE, ACCEPT = 1e-7, 1e-5
+REUSE, ACCEPT = 1e-6, 1e-4
 """The share of δ that may be noise for an old window to answer, and for a new one."""
 MOST_REFINED = 2**22
 NEAR = 1e-6
@@ -102,6 +102,8 @@ class LossSum:
         top = self.ceiling
         if top is not None and epsilon >= top:
             return 0.0
+        if not self.laws:
+            return 1.0
         for window in self._windows:
             if epsilon > window.bottom:
                 point = window.delta(epsilon)
@@ -109,14 +111,18 @@ class LossSum:
                     return min(1.0, point.bound)
         guess = TYPICAL
         best = min(1.0, self._sketch(guess)[0].drift)
+        tried: set[tuple[float, float]] = set()
         for _ in range(6):
             sketch, tail = self._sketch(guess)
-            tilt = min(sketch.tilt_for_epsilon(float(epsilon)), sketch.tilt_for_delta(LOG_LEAST))
+            tilt = sketch.tilt_for_epsilon(float(epsilon))
             guess, last = math.exp(min(0.0, max(sketch.log_delta(tilt, float(epsilon)), LOG_LEAST))), guess
             if guess < last / 2**8:
                 continue
+            if (tail, tilt) in tried:
+                break
+            tried.add((tail, tilt))
             window = self._window(sketch, tilt, float(epsilon), tail)
-            if epsilon < window.bottom and tilt:
+            if epsilon < window.bottom:
                 window = self._window(sketch, 0.0, float(epsilon), tail)
             point = window.delta(epsilon)
             best = min(best, point.bound)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.pld_grid import ULP, Array, Pmf
+from discreet.accounting.pld_grid import TINY, ULP, Array, Pmf
 
 __all__ = ["Window", "convolve"]
 
@@ -131,29 +131,11 @@ def convolve(pmfs: Sequence[Pmf], counts: Sequence[int], interval: Fraction, til
     size = _smooth(math.ceil(mean + above.width) + 1 - bottom)
     top = bottom + size
 
-    level = FFT_UNITS * ULP * math.log2(size)
-    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
-    others = np.ones(size // 2 + 1) if total > 4096 else None
-    noise, excess, log_norm = 0.0, 0.0, 0.0
-    offset = 0
-    for part, count in zip(tilted, counts, strict=True):
-        length = float(np.linalg.norm(part.mass)) * (1 + 1e-9)
-        single = np.fft.rfft(_folded(part.mass, size), size)
-        error = level * length * math.sqrt(size)
-        noise += count * level * length
-        excess += count * (error + abs(part.total - 1))
-        if others is not None and count > 1:
-            others *= (np.abs(single) + error) ** (count - 1)
-        spectrum *= _power(single, count)
-        log_norm += count * part.log_norm
-        offset += count * part.pivot
-    # `others` bounds the product of all factors but one: with it the noise of one factor meets the decay of the rest.
-    if others is not None:
-        noise *= min(1.0, float(np.linalg.norm(others)) * math.sqrt(2 / size))
-    energy = float(np.linalg.norm(spectrum)) * math.sqrt(2 / size)
-    noise = noise * math.exp(min(excess, 50.0)) + (8 * ULP * total + level) * energy
-    mass = np.maximum(np.roll(np.fft.irfft(spectrum, size), -((bottom + offset) % size)), 0.0) + noise
-
+    log_norm = sum(count * part.log_norm for part, count in zip(tilted, counts, strict=True))
+    if total == 1:
+        mass, noise = _placed(tilted[0], bottom, size), 0.0
+    else:
+        mass, noise = _transformed(tilted, counts, bottom, size)
     rounding = sum(count * part.doubt for part, count in zip(tilted, counts, strict=True))
     rounding += 16 * ULP * sum(count * abs(part.log_norm) for part, count in zip(tilted, counts, strict=True))
     log_scale = log_norm + rounding
@@ -170,6 +152,37 @@ def convolve(pmfs: Sequence[Pmf], counts: Sequence[int], interval: Fraction, til
         centre=mean + origin,
         spread=spread,
     )
+
+
+def _transformed(parts: Sequence[_Tilted], counts: Sequence[int], bottom: int, size: int) -> tuple[Array, float]:
+    """The tilted masses of the sum from `bottom` on, each with the noise that bounds its error, and that noise."""
+    total = sum(counts)
+    level = FFT_UNITS * ULP * math.log2(size)
+    spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
+    others = np.ones(size // 2 + 1) if total > 4096 else None
+    noise, excess, offset = 0.0, 0.0, 0
+    for part, count in zip(parts, counts, strict=True):
+        length = float(np.linalg.norm(part.mass)) * (1 + 1e-9)
+        single = np.fft.rfft(_folded(part.mass, size), size)
+        error = level * length * math.sqrt(size)
+        noise += count * level * length
+        excess += count * (error + abs(part.total - 1))
+        if others is not None and count > 1:
+            others *= (np.abs(single) + error) ** (count - 1)
+        spectrum *= _power(single, count)
+        offset += count * part.pivot
+    # `others` bounds the product of all factors but one: with it the noise of one factor meets the decay of the rest.
+    if others is not None:
+        noise *= min(1.0, float(np.linalg.norm(others)) * math.sqrt(2 / size))
+    energy = float(np.linalg.norm(spectrum)) * math.sqrt(2 / size)
+    noise = noise * math.exp(min(excess, 50.0)) + (8 * ULP * total + level) * energy
+    return np.maximum(np.roll(np.fft.irfft(spectrum, size), -((bottom + offset) % size)), 0.0) + noise, noise
+
+
+def _placed(part: _Tilted, bottom: int, size: int) -> Array:
+    """The tilted masses of one loss from `bottom` on, modulo `size`."""
+    folded = _folded(part.mass, size)
+    return np.roll(np.pad(folded, (0, size - len(folded))), -((bottom + part.pivot) % size)) + TINY
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@
     ├── BudgetExceeded                      the charge does not fit in what remains; nothing was charged
     ├── NotAccountable                      this accountant cannot bound that event; another one may
     ├── Unsupported                         a question that cannot be answered privately, with what to write instead
-    └── EntropyFailure                      the operating system gave no usable randomness
+    ├── EntropyFailure                      the operating system gave no usable randomness
+    └── LedgerUnavailable, LedgerDamaged    trouble with the books themselves (`ledger/errors.py`)
 
 No message contains a value read from private data.
 """

@@ -200,6 +200,9 @@ def test_a_pure_budget_uses_pure_noise(survey: dict[str, np.ndarray]) -> None:
         {"values": {"town": [1]}},
         {"source": "missing.parquet"},
         {"source": object()},
+        {"budget": dc.ZCDP(1)},
+        {"budget": dc.ApproxDP(1, 0)},
+        {"budget": 3},
     ],
 )
 def test_bad_connections_say_what_is_there(survey: dict[str, np.ndarray], facts: dict[str, Any]) -> None:

@@ -94,6 +94,8 @@ def connect(
     `bounds` and `values` declare what columns hold; `public` names tables that protect nobody. The books are kept in
     `ledger`, by default beside a file and for frames in a temporary file that ends with the session.
     """
+    if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
+        raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
     engine = DuckDB()
     name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
     engine.add(name, source)
@@ -138,6 +140,15 @@ class Session:
             if part is not None:
                 opened = self._ledger.open((*opened, part))
         self._account = opened
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Session({self._account[0]!r}, {self._unit}, {self._budget}, remaining={self.remaining})"
 
     @property
     def spent(self) -> Loss:
@@ -206,15 +217,17 @@ class Session:
         histogram = epsilon * HISTOGRAM_SHARE if owned else None
         rest = epsilon - (histogram or 0)
         changes = self._unit.changes
+        limit = max((table.max_rows or 0 for table in self._catalog.tables), default=0) or None
         if isinstance(self._budget, PureDP):
             if thresholded:
                 remedy = "declare the values of the key columns, or use an ApproxDP budget"
                 raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
-            return Measurement(statistics, "l1", 1 / rest, owned, changes, histogram)
+            return Measurement(statistics, "l1", 1 / rest, owned, changes, histogram, None, limit)
         share = self._budget.delta * DELTA_SHARE
         steps = CANONICAL * changes
         ratio = gaussian_sigma(rest, share, steps**2) / steps * (1 + Fraction(1, 1 << 20))
-        return Measurement(statistics, "l2", ratio, owned, changes, histogram, share if thresholded else None)
+        hidden = share if thresholded else None
+        return Measurement(statistics, "l2", ratio, owned, changes, histogram, hidden, limit)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
 from discreet.sql.measurement import Noisy
-from discreet.sql.plan import Literal, Query, Ref
+from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.relations import quoted, text_of
 from discreet.sql.statement import Norm
 from discreet.sql.statistics import Statistic, Sums
@@ -111,12 +111,16 @@ def assemble(
                 {
                     "function": measures[index].function,
                     "middle": float(needs[0].middle),
+                    "bounds": _ends(measures[index]),
                     "sums": [float(noisy.sums[row[0]][p]) for p in places],
                     "scales": [noisy.scales[p] for p in places],
                 }
                 for row in shown
             ]
     notes = [] if noisy.clipped_at is None else [_clipping_note(noisy.clipped_at, norm)]
+    if noisy.hidden_below is not None:
+        least = f"{noisy.hidden_below:,.0f}"
+        notes.append(f"Groups of fewer than about {least} units are withheld; declare values to see all.")
     stored = {
         "names": [output.name for output in query.outputs],
         "rows": [[_plain(value) for value in row[1:]] for row in shown],
@@ -130,8 +134,8 @@ def assemble(
 def _clipping_note(norm_cap: float, norm: Norm) -> str:
     kind = "root of the sum of squares" if norm == "l2" else "sum"
     return (
-        f"Each unit's rows weigh at most {norm_cap:g} ({kind} over groups); intervals cover the noise,"
-        " not what heavier units lost by that."
+        f"Each unit's rows weigh at most {norm_cap:g} ({kind} over groups). Intervals cover the noise, not what heavier"
+        " units lost by that: if many units have more rows, counts and sums are too low."
     )
 
 
@@ -182,7 +186,15 @@ def _span(parts: dict[str, Any], tail: float, norm: Norm) -> tuple[float, float]
     ends = [(s - reach * scale, s + reach * scale) for s, scale in zip(parts["sums"], parts["scales"], strict=True)]
     function, middle = parts["function"], parts["middle"]
     values = [_measure(function, middle, corner) for corner in itertools.product(*ends)]
-    return min(values), max(values)
+    least, most = parts["bounds"]
+    return max(min(values), least), min(max(values), most)
+
+
+def _ends(measure: Measure) -> tuple[float, float]:
+    """What the measure can be at all: an average lies within its bounds."""
+    if measure.function == "avg" and measure.bounds is not None:
+        return float(measure.bounds.lower), float(measure.bounds.upper)
+    return (0.0 if measure.function in ("variance", "stddev") else -1e308), 1e308
 
 
 def _measure(function: str, middle: float, corner: Sequence[float]) -> float:

@@ -2,8 +2,8 @@
 
 Guarantee. The unit is that of the table. The events are fixed before any data is touched:
 
-1. (user level) `Laplace` on the histogram of units by norm and size, which moves by 1 in ℓ1 for each unit that changes.
-   From it alone the clipping norm C is chosen.
+1. (user level) a `Pure` run of sparse vector over how many units lie above each norm. From it alone the clipping norm C
+   is chosen.
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
    moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
 3. (keys not declared) groups are shown only above a threshold on the noisy number of their units, set so that a unit
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, sqrt
+from math import ceil, exp, log2, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from discreet.core import events
 from discreet.core.events import Event
 from discreet.core.rounding import sqrt_up
+from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
@@ -37,8 +38,6 @@ __all__ = ["Measurement", "Noisy"]
 
 CANONICAL = 1 << 12
 """Grid steps in a unit's movement, as the events state it."""
-PHANTOM = 1e-6
-"""How likely noise alone may pass for a crowd of units somewhere in the histogram."""
 TYPICAL_KEYS = 100
 """How many groups to expect when choosing C where the keys are not declared."""
 
@@ -51,6 +50,8 @@ class Noisy:
     sums: np.ndarray[Any, np.dtype[np.float64]]
     scales: tuple[float, ...]
     clipped_at: float | None
+    hidden_below: float | None = None
+    """Where keys were not declared: the noisy number of units a group needs to show."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Measurement:
     changes: int
     histogram_epsilon: Fraction | None = None
     threshold_delta: Fraction | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         for index in range(len(self.statistics)):
@@ -74,7 +76,8 @@ class Measurement:
         """The largest cut whose noise the samplers can draw: 2^60 is their end."""
         indices = range(len(self.statistics))
         fits = (c for c in range(BUCKETS, 0, -1) if all(self.deviation(j, c) <= MAX_SCALE for j in indices))
-        return next(fits, 0) if self.owned else 0
+        most = BUCKETS if self.max_rows is None else min(BUCKETS, ceil(2 * log2(self.max_rows)))
+        return min(next(fits, 0), most) if self.owned else 0
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -83,7 +86,7 @@ class Measurement:
         steps = CANONICAL * self.changes
         said: list[Event] = []
         if self.histogram_epsilon is not None:
-            said.append(events.Laplace(self.changes / self.histogram_epsilon, self.changes))
+            said.append(events.Pure(self.histogram_epsilon))
         if self.norm == "l2":
             said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
         else:
@@ -105,25 +108,25 @@ class Measurement:
         return float(self.deviation(index, cut) * self.statistics[index].grid.step / (G * H))
 
     def choose_cut(self, groups: Groups, keys: int, entropy: Entropy) -> int:
-        """The half-octave to clip at: least noise plus what clipping leaves out, judged by the noisy histogram."""
+        """The half-octave to clip at: the first one past which so few units lie that more room would cost more noise
+        than it saves.
+
+        Raising C by a little adds (keys · mean noise per unit of C) of error and takes back, from each unit still
+        above, its size over its norm: 1 where a unit has one group, up to C where it has many with one row each. The
+        number of units above each cut moves by 1, all cuts the same way, so one run of sparse vector finds it.
+        """
         assert self.histogram_epsilon is not None
-        places = [(b, e) for b in range(BUCKETS + 1) for e in range(b, min(2 * b, BUCKETS) + 1)]
-        counts = np.array([groups.histogram.get(place, 0) for place in places])
-        spread = self.changes / self.histogram_epsilon
-        noisy = counts + discrete_laplace(spread, len(places), entropy=entropy)
-        # Cells that could be empty count as empty: one phantom of enormous norm would decide everything.
-        doubt = float(spread) * np.log(len(places) / PHANTOM)
-        units = np.where(noisy > doubt, noisy, 0).astype(np.float64)
-        norms = np.array([2.0 ** (b / 2 - 0.25) for b, _ in places])
-        sizes = np.array([2.0 ** (e / 2 - 0.25) for _, e in places])
-        spreads = 0.8 if self.norm == "l2" else 1.0
-        unit_scale = [float(self.deviation(0, c) / (self.statistics[0].bound * G * H)) for c in range(self.top + 1)]
-
-        def error(cut: int) -> float:
-            lost = units * sizes * np.maximum(0.0, 1 - 2.0 ** (cut / 2) / norms)
-            return float(lost.sum()) + keys * spreads * unit_scale[cut]
-
-        return min(range(self.top + 1), key=error)
+        search = SparseVector.for_epsilon(self.histogram_epsilon, 0, monotonic=True)
+        run = search.start(entropy=entropy)
+        # What the search's own noise could hide counts as few, more so at each step: past all norms it must stop.
+        doubt = float(search.threshold_scale)
+        mean = (0.8 if self.norm == "l2" else 1.0) * float(self.deviation(0, 0) / (self.statistics[0].bound * G * H))
+        for cut in range(self.top):
+            above = sum(count for (bucket, _), count in groups.histogram.items() if bucket > cut)
+            spread = sqrt(min(sqrt(keys), 2.0 ** (cut / 2)))
+            if run.ask(ceil(keys * mean / spread + doubt * (1 + cut / 2)) - above).above:
+                return cut
+        return self.top
 
     def threshold(self, cut: int) -> float:
         """The noisy number of units above which an undeclared key may show, in totals' units."""
@@ -162,15 +165,18 @@ class Measurement:
             noise = draw(deviation, len(keys), entropy=entropy).tolist()
             columns.append([row[j] + n for row, n in zip(exact, noise, strict=True)])
         shown = list(range(len(keys)))
+        hidden = None
         if declared is None:
             index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
             least = ceil(self.threshold(cut))
+            hidden = least / (G * H)
             shown = [i for i in range(len(keys)) if columns[index][i] > least]
         steps = [s.grid.step / (G * H) for s in self.statistics]
         sums = [[float(columns[j][i] * steps[j]) for j in range(len(steps))] for i in shown]
         scales = tuple(self.scale(j, cut) for j in range(len(steps)))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
-        return Noisy(tuple(keys[i] for i in shown), table, scales, 2.0 ** (cut / 2) if self.owned else None)
+        norm = 2.0 ** (cut / 2) if self.owned else None
+        return Noisy(tuple(keys[i] for i in shown), table, scales, norm, hidden)
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:

@@ -71,6 +71,7 @@ def test_importing_discreet_loads_nothing_heavy() -> None:
 def test_public_names_are_these() -> None:
     assert discreet.__all__ == [
         "ZCDP",
+        "AnswerFailed",
         "ApproxDP",
         "Bounds",
         "BudgetExceeded",

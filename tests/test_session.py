@@ -97,10 +97,46 @@ def test_the_charge_is_in_the_books_before_the_statement_runs(session: Session) 
         raise RuntimeError("the engine died")
 
     session._engine.run = failing
-    with pytest.raises(RuntimeError):
-        session.sql(COUNT, epsilon="0.5")
+    for _ in range(2):
+        with pytest.raises(dc.AnswerFailed) as caught:
+            session.sql(COUNT, epsilon="0.5")
+        assert "died" not in str(caught.value)
     assert seen == [entries + 1]
     assert session.spent.epsilon > 0
+
+
+def test_post_processing_that_fails_never_draws_again(session: Session) -> None:
+    text = "SELECT CASE WHEN health = 'poor' THEN 1e300 ELSE 2e300 END AS k, COUNT(*) AS n FROM survey GROUP BY 1"
+    answers = {session.sql(text, epsilon="0.5").rows for _ in range(5)}
+    assert len(answers) == 1
+    assert {row[0] for row in next(iter(answers))} <= {1e300, 2e300}
+    releases = [entry for entry in session._ledger.entries() if entry.content["kind"] == "release"]
+    assert len(releases) == 1
+
+
+def test_a_seeded_answer_never_stands_in_for_a_private_one(session: Session) -> None:
+    seeded = session.sql(COUNT, epsilon="0.5", test_entropy=Entropy.for_tests(1))
+    assert seeded.certificate == {}
+    assert "NOT PRIVATE" in str(seeded)
+    assert session.sql(COUNT, epsilon="0.5").private
+
+
+def test_one_persons_rows_leave_other_peoples_features_alone() -> None:
+    values = np.array([0.1, 0.2, 0.3, 1e16, -1e16, 1.0, 0.7])
+    who = np.repeat(np.arange(3000), len(values))
+    rows = {"who": who, "x": np.tile(values, 3000)}
+    heavy = {"who": np.append(who, np.full(400_000, 9999)), "x": np.append(rows["x"], np.full(400_000, 0.5))}
+    text = "SELECT COUNT(*) AS n FROM (SELECT who, SUM(x) AS s FROM t GROUP BY who) WHERE s > 1.6 AND s < 1.8"
+    counts = []
+    for data in (rows, heavy):
+        with dc.connect(data, unit=dc.User("who"), budget=dc.ApproxDP(50, "1e-6"), table="t") as opened:
+            counts.append(opened.sql(text, epsilon=40).rows[0][0])
+    assert abs(counts[0] - counts[1]) < 100
+
+
+def test_tables_may_not_differ_by_case_alone(survey: dict[str, np.ndarray]) -> None:
+    with pytest.raises(dc.InvalidArgument):
+        dc.connect(survey, **FACTS, public={"Survey": {"a": np.array([1])}})
 
 
 def test_a_certificate_can_be_checked_offline_and_not_changed(session: Session) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import (
+    AnswerFailed,
     BudgetExceeded,
     DiscreetError,
     EntropyFailure,
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ZCDP",
+    "AnswerFailed",
     "ApproxDP",
     "Bounds",
     "BudgetExceeded",

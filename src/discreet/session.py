@@ -35,7 +35,7 @@ from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
 from discreet.certificate import SigningKey, loss_to_json
 from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.events import Composed, Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
@@ -44,7 +44,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger
 from discreet.noise.entropy import Entropy, chosen
-from discreet.sql.answer import Answer, assemble
+from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.measurement import CANONICAL, Measurement
 from discreet.sql.parse import parse
@@ -57,6 +57,8 @@ __all__ = ["Quote", "Session", "connect"]
 
 HISTOGRAM_SHARE = Fraction(1, 10)
 """The part of a user-level query's ε that finds the clipping norm."""
+FAILED = b"failed"
+"""What is stored when the engine could not run the statement."""
 DELTA_SHARE = Fraction(1, 100)
 """The part of the budget's δ that one query's ε is stated at, and that its undeclared keys may cost."""
 
@@ -169,28 +171,35 @@ class Session:
     def sql(self, text: str, *, epsilon: Exactable, test_entropy: Entropy | None = None) -> Answer:
         """The answer to a question, charged before the data is touched; asked again it is free."""
         asked = self._ask(text, epsilon)
-        charge = self._ledger.charge(self._account, asked.measurement.events, asked.question)
+        source = chosen(test_entropy)
+        # A seeded answer is another question: it never stands in for a private one.
+        question = asked.question if source.private else f"not private {asked.question}"
+        charge = self._ledger.charge(self._account, asked.measurement.events, question)
         payload = charge.payload
         if payload is None:
-            source = chosen(test_entropy)
+            payload = self._ledger.complete(charge, self._run(asked, source))
+        if payload == FAILED:
+            raise AnswerFailed()
+        certificate = {
+            "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
+            "question": asked.question,
+            "events": [to_json(event) for event in asked.measurement.events],
+            "loss": loss_to_json(asked.loss),
+            "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash},
+        }
+        signed = self._key.sign(certificate) if source.private else {}
+        statistics, norm = asked.measurement.statistics, asked.measurement.norm
+        return assemble(asked.query, asked.sums, statistics, norm, payload, asked.loss, signed)
+
+    def _run(self, asked: _Asked, source: Entropy) -> bytes:
+        """The noisy sums, packed; a failure of the engine is an answer too, and says nothing about the data."""
+        statistics = asked.measurement.statistics
+        try:
             rows = self._engine.run(asked.statement)
-            statistics = asked.measurement.statistics
-            keys = len(asked.query.aggregate.keys)
-            groups = Groups.read(rows, keys, len(statistics), asked.measurement.owned)
-            noisy = asked.measurement.release(groups, asked.declared, source)
-            norm = asked.measurement.norm
-            made = assemble(asked.query, asked.sums, noisy, statistics, norm, source.private)
-            payload = self._ledger.complete(charge, made)
-        certificate = self._key.sign(
-            {
-                "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
-                "question": asked.question,
-                "events": [to_json(event) for event in asked.measurement.events],
-                "loss": loss_to_json(asked.loss),
-                "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash},
-            }
-        )
-        return Answer.from_bytes(payload, asked.loss, certificate)
+            groups = Groups.read(rows, len(asked.query.aggregate.keys), len(statistics), asked.measurement.owned)
+        except Exception:
+            return FAILED
+        return pack(asked.measurement.release(groups, asked.declared, source), source.private)
 
     def close(self) -> None:
         """Let go of the engine and the books."""

@@ -5,6 +5,7 @@
     ├── BudgetExceeded                      the charge does not fit in what remains; nothing was charged
     ├── NotAccountable                      this accountant cannot bound that event; another one may
     ├── Unsupported                         a question that cannot be answered privately, with what to write instead
+    ├── AnswerFailed                        the engine failed on a question that was charged; no detail may leave
     ├── EntropyFailure                      the operating system gave no usable randomness
     └── LedgerUnavailable, LedgerDamaged    trouble with the books themselves (`ledger/errors.py`)
 
@@ -14,6 +15,7 @@ No message contains a value read from private data.
 from __future__ import annotations
 
 __all__ = [
+    "AnswerFailed",
     "BudgetExceeded",
     "DiscreetError",
     "EntropyFailure",
@@ -63,6 +65,13 @@ class Unsupported(DiscreetError):
         self.reason = reason
         self.remedy = remedy
         super().__init__(f"{construct} is refused: {reason}; {remedy}")
+
+
+class AnswerFailed(DiscreetError):
+    """The engine could not run a charged question. Its message could repeat data, so it is not shown."""
+
+    def __init__(self) -> None:
+        super().__init__("the engine failed on this question and nothing more may be said; the charge stands")
 
 
 class EntropyFailure(DiscreetError):

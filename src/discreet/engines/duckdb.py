@@ -111,19 +111,25 @@ class DuckDB:
             if len(found) != 1:
                 raise InvalidArgument("source", str(path), "a folder of Parquet or CSV files", "name one kind")
             suffix = found.pop()
-            return f"SELECT * FROM {_READERS[suffix]}({_text(f'{path}/**/*{suffix}')})"
+            return f"SELECT * FROM {_reader(suffix, f'{path}/**/*{suffix}')}"
         if path.suffix in _DATABASES:
             self._execute(f"ATTACH {_text(str(path))} AS {_quoted('source of ' + table)} (READ_ONLY)")
             return f"SELECT * FROM {_quoted('source of ' + table)}.{_quoted(table)}"
         if path.suffix not in _READERS:
             raise InvalidArgument("source", str(path), f"one of {sorted({*_READERS, *_DATABASES})}", "convert the file")
-        return f"SELECT * FROM {_READERS[path.suffix]}({_text(str(path))})"
+        return f"SELECT * FROM {_reader(path.suffix, str(path))}"
 
 
 def _arrow(columns: dict[str, np.ndarray[Any, np.dtype[Any]]]) -> object:
     import pyarrow
 
     return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+
+
+def _reader(suffix: str, pattern: str) -> str:
+    # A line that does not parse is left out: it must not stop the others from being read.
+    lenient = ", ignore_errors=true" if _READERS[suffix] == "read_csv" else ""
+    return f"{_READERS[suffix]}({_text(pattern)}{lenient})"
 
 
 def _quoted(name: str) -> str:

@@ -10,6 +10,7 @@ import datetime
 import html
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
 from discreet.sql.measurement import Noisy
@@ -26,7 +27,7 @@ from discreet.sql.relations import quoted, text_of
 from discreet.sql.statement import Norm
 from discreet.sql.statistics import Statistic, Sums
 
-__all__ = ["Answer", "assemble"]
+__all__ = ["Answer", "assemble", "pack", "unpack"]
 
 _PLACE = "discreet place"
 
@@ -45,14 +46,6 @@ class Answer:
     notes: tuple[str, ...]
     private: bool
     spans: dict[str, Any]
-
-    @classmethod
-    def from_bytes(cls, payload: bytes, loss: Loss, certificate: dict[str, Any]) -> Answer:
-        """The answer a ledger stored."""
-        stored = json.loads(payload)
-        rows = tuple(tuple(_revived(value) for value in row) for row in stored["rows"])
-        names, notes = tuple(stored["names"]), tuple(stored["notes"])
-        return cls(names, rows, loss, certificate, notes, stored["private"], stored["spans"])
 
     def column(self, name: str) -> list[Any]:
         """One column."""
@@ -89,10 +82,39 @@ class Answer:
         return f"<table><tr>{head}</tr>{body}</table>{notes}"
 
 
+def pack(noisy: Noisy, private: bool) -> bytes:
+    """Released sums as bytes: what the ledger stores, before anything else is done to them."""
+    stored = {
+        "keys": [[_plain(part) for part in key] for key in noisy.keys],
+        "sums": noisy.sums.tolist(),
+        "scales": list(noisy.scales),
+        "clipped_at": noisy.clipped_at,
+        "hidden_below": noisy.hidden_below,
+        "private": private,
+    }
+    return json.dumps(stored).encode()
+
+
+def unpack(payload: bytes) -> tuple[Noisy, bool]:
+    """The released sums a ledger stored, and whether they are private."""
+    stored = json.loads(payload)
+    keys = tuple(tuple(_revived(part) for part in key) for key in stored["keys"])
+    sums = np.array(stored["sums"], dtype=np.float64).reshape(len(keys), len(stored["scales"]))
+    noisy = Noisy(keys, sums, tuple(stored["scales"]), stored["clipped_at"], stored["hidden_below"])
+    return noisy, stored["private"]
+
+
 def assemble(
-    query: Query, sums: Sums, noisy: Noisy, statistics: Sequence[Statistic], norm: Norm, private: bool
-) -> bytes:
-    """The answer's bytes: measures from sums, then everything the query does to released values."""
+    query: Query,
+    sums: Sums,
+    statistics: Sequence[Statistic],
+    norm: Norm,
+    payload: bytes,
+    loss: Loss,
+    certificate: dict[str, Any],
+) -> Answer:
+    """The answer: measures from the stored sums, then everything the query does to released values."""
+    noisy, private = unpack(payload)
     measures = query.aggregate.measures
     table: list[tuple[Any, ...]] = []
     for place, (key, row) in enumerate(zip(noisy.keys, noisy.sums, strict=True)):
@@ -121,14 +143,11 @@ def assemble(
     if noisy.hidden_below is not None:
         least = f"{noisy.hidden_below:,.0f}"
         notes.append(f"Groups of fewer than about {least} units are withheld; declare values to see all.")
-    stored = {
-        "names": [output.name for output in query.outputs],
-        "rows": [[_plain(value) for value in row[1:]] for row in shown],
-        "spans": {"norm": norm, "columns": columns},
-        "notes": notes,
-        "private": private,
-    }
-    return json.dumps(stored, allow_nan=False).encode()
+    if not private:
+        notes.append("NOT PRIVATE: the noise came from a test seed.")
+    names = tuple(output.name for output in query.outputs)
+    rows = tuple(row[1:] for row in shown)
+    return Answer(names, rows, loss, certificate, tuple(notes), private, {"norm": norm, "columns": columns})
 
 
 def _clipping_note(norm_cap: float, norm: Norm) -> str:
@@ -160,12 +179,17 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
         f"SELECT {quoted(_PLACE)}, {outputs} FROM (VALUES {rows}) AS released({listed}){having}"
         f" ORDER BY {order}{quoted(_PLACE)}{limit}"
     )
-    with duckdb.connect(":memory:") as connection:
-        return connection.execute(statement).fetchall()
+    try:
+        with duckdb.connect(":memory:") as connection:
+            return connection.execute(statement).fetchall()
+    except duckdb.Error:
+        reason = "its outputs, HAVING, ORDER BY or LIMIT failed on the released values"
+        raise Unsupported("this question", reason, "simplify them; the stored answer stays yours") from None
 
 
 def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[str]:
-    keys = [text_of(Literal(value, kind)) for value, kind in zip(values, kinds, strict=False)]
+    exact = [Fraction(v) if isinstance(v, float) and math.isfinite(v) else v for v in values]
+    keys = [text_of(Literal(value, kind)) for value, kind in zip(exact, kinds, strict=False)]
     numbers = [f"CAST({value!r} AS {'BIGINT' if isinstance(value, int) else 'DOUBLE'})" for value in values[-measures:]]
     return keys + (numbers if measures else [])
 
@@ -214,11 +238,7 @@ def _plain(value: Any) -> Any:
         return {"timestamp": value.isoformat()}
     if isinstance(value, datetime.date):
         return {"date": value.isoformat()}
-    if isinstance(value, Fraction):
-        return float(value)
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _revived(value: Any) -> Any:

@@ -75,6 +75,11 @@ class Catalog:
 
     tables: tuple[Table, ...]
 
+    def __post_init__(self) -> None:
+        names = [table.name.lower() for table in self.tables]
+        if len(set(names)) != len(names):
+            raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+
     def table(self, name: str) -> Table:
         """The table of that name, whatever the case."""
         for table in self.tables:

@@ -38,6 +38,8 @@ __all__ = ["Measurement", "Noisy"]
 
 CANONICAL = 1 << 12
 """Grid steps in a unit's movement, as the events state it."""
+MOST_GROUPS = 40
+"""No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
 """How many groups to expect when choosing C where the keys are not declared."""
 
@@ -136,14 +138,13 @@ class Measurement:
         most = 2.0 ** (cut / 2) if self.owned else 1.0
         tail = float(self.threshold_delta) / self.changes
         worst = 0.0
-        groups = 1
-        # A unit in g groups alone adds at most C/√g (ℓ2) or C/g (ℓ1) to each; union over its groups.
-        while True:
-            share = most / (sqrt(groups) if self.norm == "l2" else groups)
-            worst = max(worst, min(share, 1.0) * G * H * (1 + 2e-9) + self._quantile(tail / groups) * deviation)
-            if share * G * H < 1e-3 * deviation and groups > most**2:
-                return worst + 1
-            groups *= 2
+        # A unit alone in up to 2^j groups adds at most C/√g (ℓ2) or C/g (ℓ1) to each of g ≥ 2^(j−1); union over them.
+        for power in range(MOST_GROUPS + 1):
+            fewest = max(1.0, 2.0 ** (power - 1))
+            share = most / (sqrt(fewest) if self.norm == "l2" else fewest)
+            reach = self._quantile(tail / 2.0**power) * deviation
+            worst = max(worst, min(share, 1.0) * G * H * (1 + 2e-9) + reach)
+        return worst + 1
 
     def _quantile(self, tail: float) -> float:
         """z with P(noise > z·deviation) ≤ tail."""

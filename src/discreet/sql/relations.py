@@ -112,13 +112,20 @@ def _named(column: Named) -> str:
 def _exact(measure: Measure) -> str:
     """An exact aggregate of one unit's own rows."""
     argument = "*" if measure.argument is None else text_of(measure.argument)
+    # Floating-point sums depend on their order, which depends on everybody's rows: sort one unit's own first.
+    ordered = f"{argument} ORDER BY {argument}"
     if measure.function == "quantile":
         call = f"QUANTILE_CONT({argument}, {float(measure.rank or 0)})"
-    else:
+    elif measure.function in ("sum", "avg", "variance", "stddev"):
         name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())
-        call = f"{name}({argument})"
-    if measure.function in ("sum", "avg", "variance", "stddev", "quantile"):
-        call = f"CAST({call} AS DOUBLE)"
+        call = f"{name}({ordered})"
+    else:
+        call = f"{measure.function.upper()}({argument})"
+    if measure.function == "sum" and measure.argument is not None and measure.argument.type == "integer":
+        call = f"TRY_CAST({call} AS BIGINT)"
+    elif measure.function in ("sum", "avg", "variance", "stddev", "quantile"):
+        value = f"CAST({call} AS DOUBLE)"
+        call = f"CASE WHEN ISFINITE({value}) THEN {value} END"
     return f"{call} AS {quoted(measure.name)}"
 
 

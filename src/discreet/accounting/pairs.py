@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.pld_compound import Compound
-from discreet.accounting.pld_discrete import DiscreteNormal, bounded_range, laplace, randomised_response
+from discreet.accounting.pld_discrete import DiscreteNormal, laplace, randomised_response
 from discreet.accounting.pld_laws import Law, Mirrored, Normal, PoissonAdd, PoissonRemove
+from discreet.accounting.pld_range import bounded_range
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,
@@ -123,7 +124,7 @@ def _laws(events: Mapping[Event, int]) -> tuple[Laws, Laws, Fraction]:
             case Approximate(epsilon, delta):
                 both.append((randomised_response(epsilon, float_up(delta)), count))
             case BoundedRange(epsilon):
-                both.append((bounded_range(epsilon), count))
+                both.extend(bounded_range(epsilon, count))
             case Gaussian(variance, squared) if squared > 2 * HOPELESS * variance:
                 raise NotAccountable("PLD", event, "add more noise: this much protects nobody")
             case Gaussian():

@@ -19,7 +19,7 @@ from discreet.accounting.pld_grid import TINY, ULP, Array, Atoms
 from discreet.accounting.pld_laws import Lattice, Law, Ramp
 from discreet.core.rounding import expm1_up, float_up, log1p_down
 
-__all__ = ["DiscreteNormal", "bounded_range", "laplace", "randomised_response"]
+__all__ = ["DiscreteNormal", "laplace", "randomised_response"]
 
 MOST_ATOMS = 1024
 """A Laplace lattice longer than this is replaced by the continuous law that dominates it."""
@@ -34,17 +34,6 @@ def randomised_response(epsilon: Fraction, delta: float = 0.0) -> Lattice:
     low = math.exp(-size)
     masses = np.array([low / (1 + low) * (1 + 8 * ULP * (2 + size)) + TINY, 1 / (1 + low) * (1 + 8 * ULP)])
     return Lattice(-epsilon, 2 * epsilon, masses * (1 - delta) * (1 + 4 * ULP), delta)
-
-
-def bounded_range(epsilon: Fraction) -> Ramp:
-    """All losses confined to some [t − ε, t] with 0 ≤ t ≤ ε.
-
-    For one t the worst pair has P-mass (e^ε − e^t)/(e^ε − 1) at t and the rest at t − ε, so δ_t(x) =
-    (e^ε − e^t)·(1 − e^{x−t})/(e^ε − 1). The largest over t, at t = (ε + x)/2, is δ(x) = (e^{ε/2} − e^{x/2})²/(e^ε − 1).
-    It is convex in e^x, so it is a profile: −dδ/de^x gives Q(L > x) and then P(L > x) = (e^ε − e^{(ε+x)/2})/(e^ε − 1).
-    """
-    top = float_up(epsilon)
-    return Ramp(top, -1 / math.expm1(-top) * (1 + 8 * ULP), False, epsilon)
 
 
 def laplace(scale: Fraction, sensitivity: int) -> Law:

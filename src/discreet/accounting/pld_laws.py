@@ -38,6 +38,11 @@ class Law(ABC):
         """No finite loss is above this; None where losses have no bound."""
 
     @property
+    def continuous(self) -> bool:
+        """Whether `cells` holds any mass."""
+        return False
+
+    @property
     def lattice(self) -> tuple[Fraction, Fraction] | None:
         """(start, step) where all finite losses are start plus whole multiples of step."""
         return None
@@ -59,7 +64,7 @@ class Law(ABC):
         """The losses (low, high) to put on a grid; all but `LOW_TAIL` of the mass is above the low end."""
         low, high = self.reach(tail)
         atoms = self.atoms(tail)
-        if not len(atoms.losses) or self.cells(np.zeros(2), np.zeros(2)) is not None:
+        if self.continuous or not len(atoms.losses):
             return low, high
         order = np.argsort(atoms.losses, kind="stable")
         start = int(np.searchsorted(np.cumsum(atoms.masses[order]), LOW_TAIL))
@@ -80,13 +85,12 @@ class Law(ABC):
         ends = np.concatenate(([-np.inf], edges, [np.inf]))
         cells = self.cells(ends, np.zeros(len(ends)))
         if cells is not None:
-            low_mass, *_, high_mass = cells.p + cells.p_error
             inner = Cells(*(part[1:-1] for part in (cells.p, cells.q, cells.p_error, cells.q_error)))
             below, above = connect(edges, step, inner)
             mass[:-1] += below
             mass[1:] += above
-            mass[0] += low_mass
-            infinity += float(high_mass) + TINY
+            mass[0] += cells.p[0] + cells.p_error[0]
+            infinity += float(cells.p[-1] + cells.p_error[-1]) + TINY
         if len(atoms.losses):
             mass += scatter(np.maximum(atoms.positions(interval), first), atoms.masses, step, first, len(edges))
         return Pmf(first, mass * (1 + 8 * ULP), (infinity + atoms.infinity) * (1 + 8 * ULP))
@@ -104,6 +108,10 @@ class Normal(Law):
     @property
     def ceiling(self) -> None:
         return None
+
+    @property
+    def continuous(self) -> bool:
+        return True
 
     def reach(self, tail: float) -> tuple[float, float]:
         from scipy.special import ndtri
@@ -153,6 +161,10 @@ class Ramp(Law):
     @property
     def ceiling(self) -> Fraction:
         return self.limit
+
+    @property
+    def continuous(self) -> bool:
+        return True
 
     def reach(self, tail: float) -> tuple[float, float]:
         return -self.top, self.top
@@ -222,6 +234,10 @@ class PoissonRemove(Law):
             return top
         return log1p_up(Fraction(self.rate) * expm1_up(top))
 
+    @property
+    def continuous(self) -> bool:
+        return self.inner.continuous
+
     def reach(self, tail: float) -> tuple[float, float]:
         ends, _ = _mixed(self.rate, np.array(self.inner.reach(tail)))
         return float(self.atoms(tail).losses.min(initial=ends[0])), float(ends[1])
@@ -240,7 +256,7 @@ class PoissonRemove(Law):
             q = np.exp(np.log(given) - before)
         masses = (self.rate * given + (1 - self.rate) * q) * (1 + 16 * ULP * (50 + np.abs(before)))
         infinity = self.rate * inner.infinity
-        if self.inner.cells(np.zeros(2), np.zeros(2)) is None:
+        if not self.continuous:
             # Outputs that P never gives have the loss ln(1 − γ); below it only the total of the masses matters.
             rest = 1 + 2 * len(masses) * ULP - float(masses.sum()) - infinity
             if 0 < rest < NEGLIGIBLE:
@@ -267,6 +283,10 @@ class PoissonAdd(Law):
         free = -log1p_down(-Fraction(self.rate))
         top = self.inner.ceiling
         return free if top is None or top > 700 else -log1p_down(Fraction(self.rate) * expm1_down(-top))
+
+    @property
+    def continuous(self) -> bool:
+        return self.inner.continuous
 
     def reach(self, tail: float) -> tuple[float, float]:
         low, high = self.inner.reach(tail)

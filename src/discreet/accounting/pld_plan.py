@@ -17,14 +17,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting.pld_grid import Array, Pmf
+from discreet.accounting.pld_grid import Array, Pmf, dot
 from discreet.accounting.pld_laws import Law
 
-__all__ = ["Sketch", "fitted"]
+__all__ = ["LOG_LEAST", "Sketch", "fitted"]
 
 CELLS = 160
 ACCURACY = 1e-5
 """The relative error of ε aimed at, within these numbers of grid points."""
+LOG_LEAST = -645.0
+"""ln of the smallest δ that double precision resolves."""
 LEAST_POINTS, MOST_POINTS = 2**15, 2**20
 
 
@@ -33,7 +35,7 @@ Grid = tuple[Array, Array, float]
 
 
 class Sketch:
-    """Masses of every law; of the sum, `drift` bounds δ(0) by the sum of all δ(0), and `lost` is about the mass at ∞."""
+    """Masses of every law. For their sum, `drift` bounds δ(0) by the sum of all δ(0); `lost` is about its mass at ∞."""
 
     def __init__(self, grids: Sequence[Grid], counts: Sequence[int]) -> None:
         width = max(len(mass) for _, mass, _ in grids)
@@ -45,9 +47,11 @@ class Sketch:
                 self.logs[row, : len(mass)] = np.log(mass)
         self.counts: Array = np.array([float(count) for count in counts])
         self.widest = max(float(losses[-1] - losses[0]) for losses, _, _ in grids)
-        gains = [float(-np.expm1(-losses.clip(0)) @ mass) + infinity for losses, mass, infinity in grids]
+        gains = [dot(-np.expm1(-losses.clip(0)), mass) + infinity for losses, mass, infinity in grids]
+        excess = [max(0.0, float(mass.sum()) + infinity - 1) for _, mass, infinity in grids]
         self.lost = float(self.counts @ np.array([infinity for _, _, infinity in grids]))
-        self.drift = float(self.counts @ np.array(gains)) * (1 + 1e-9)
+        inflation = math.exp(min(2 * float(self.counts @ np.array(excess)), 700.0))
+        self.drift = float(self.counts @ np.array(gains)) * inflation * (1 + 1e-9)
         _, self.mean, variance = self.moments(0.0)
         self.spread = math.sqrt(max(variance, 1e-300))
 
@@ -77,19 +81,19 @@ class Sketch:
         return self._root(lambda tilt: self.log_delta(tilt, self.moments(tilt)[1]) - log_delta)
 
     def tilt_for_epsilon(self, epsilon: float) -> float:
-        """The tilt whose mean is ε, but enough for the noise of the transform to fade with the loss, and not too much."""
+        """The tilt whose mean is ε; at least so much that the noise of the transform fades with the loss."""
         least = min(1 / self.spread, 20 / self.widest)
         if epsilon <= self.moments(least)[1]:
             return least
-        return min(self._root(lambda tilt: epsilon - self.moments(tilt)[1]), self.tilt_for_delta(-645.0))
+        return min(self._root(lambda tilt: epsilon - self.moments(tilt)[1]), self.tilt_for_delta(LOG_LEAST))
 
     def log_delta(self, tilt: float, epsilon: float) -> float:
         """About ln δ(ε): mass e^{K − θ·ε} is above ε, by about 1/θ or the standard deviation."""
         return self.moments(tilt)[0] - tilt * epsilon - math.log1p(tilt + 1 / self.spread)
 
     def _root(self, falling: Callable[[float], float]) -> float:
-        low, high = math.log(1e-4 / self.spread), math.log(1e9 / self.spread)
-        for _ in range(18):
+        low, high = math.log(1e-4 / max(self.spread, self.widest)), math.log(1e9 / self.spread)
+        for _ in range(20):
             middle = (low + high) / 2
             low, high = (middle, high) if falling(math.exp(middle)) > 0 else (low, middle)
         return math.exp(high)

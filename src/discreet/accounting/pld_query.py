@@ -14,14 +14,13 @@ from fractions import Fraction
 
 from discreet.accounting.pld_grid import Pmf
 from discreet.accounting.pld_laws import Law
-from discreet.accounting.pld_plan import Sketch, fitted
+from discreet.accounting.pld_plan import LOG_LEAST, Sketch, fitted
 from discreet.accounting.pld_window import Window, convolve
 
 __all__ = ["LossSum"]
 
-LEAST, TYPICAL = 1e-280, 1e-30
-"""The smallest δ that double precision resolves here, and one to try first."""
-LOG_LEAST = math.log(LEAST)
+LEAST, TYPICAL = math.exp(LOG_LEAST), 1e-30
+"""The smallest δ that is resolved, and one to try first."""
 KEPT = 6
 """Grids and windows kept for later questions."""
 CLOSE = 1e-5
@@ -43,7 +42,7 @@ class LossSum:
         self.interval = interval
         self._sketches: dict[int, Sketch] = {}
         self._grids: dict[tuple[Fraction, float], list[Pmf]] = {}
-        self._windows: list[Window] = []
+        self._windows: list[tuple[Window, float]] = []
 
     @property
     def ceiling(self) -> Fraction | None:
@@ -58,9 +57,9 @@ class LossSum:
             return Fraction(0)
         if delta < LEAST:
             return self.ceiling
-        for window in self._windows:
+        for window, scale in self._windows:
             found = window.epsilon(delta)
-            if found is None or found <= window.bottom:
+            if found is None or not _fits(window, scale, found):
                 continue
             if window.delta(found).noise + window.unseen < REUSE * delta:
                 return self._capped(found)
@@ -104,8 +103,8 @@ class LossSum:
             return 0.0
         if not self.laws:
             return 1.0
-        for window in self._windows:
-            if epsilon > window.bottom:
+        for window, scale in self._windows:
+            if _fits(window, scale, epsilon):
                 point = window.delta(epsilon)
                 if point.noise + window.unseen < REUSE * point.bound:
                     return min(1.0, point.bound)
@@ -145,9 +144,10 @@ class LossSum:
         return self._sketches[octave], tail
 
     def _window(self, sketch: Sketch, tilt: float, epsilon: float, tail: float) -> Window:
+        """A window for answers of about this ε."""
         interval = self.interval or fitted(sketch.interval(tilt, epsilon), self.laws)
         window = convolve(self._pmfs(interval, tail), self.counts, interval, tilt)
-        self._windows = [window, *self._windows][:KEPT]
+        self._windows = [(window, epsilon), *self._windows][:KEPT]
         return window
 
     def _pmfs(self, interval: Fraction, tail: float) -> list[Pmf]:
@@ -162,6 +162,12 @@ class LossSum:
         """A sketch from the masses on a fine grid, where they are not too many."""
         pmfs = self._pmfs(interval, tail)
         return Sketch.of_pmfs(pmfs, self.counts, float(interval)) if _size(pmfs) < MOST_REFINED else sketch
+
+
+def _fits(window: Window, scale: float, epsilon: Fraction) -> bool:
+    """Whether ε is in the bulk of a window made for answers of about `scale`, and not much smaller than those."""
+    away = abs(float(epsilon / window.interval) - window.centre)
+    return epsilon > window.bottom and float(epsilon) >= scale / 4 and away < 4 * window.spread
 
 
 def _size(pmfs: Sequence[Pmf]) -> int:

@@ -22,12 +22,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.pld_grid import TINY, ULP, Array, Pmf
+from discreet.accounting.pld_grid import ULP, Array, Pmf, dot
 
 __all__ = ["Window", "convolve"]
 
 DEPTH = 28.0
 """The window leaves out at most e^−DEPTH of the tilted mass on each side."""
+NIL = 1e-130
+"""Tilted masses below this are dropped, and as much is added everywhere: less to do, and no underflow."""
 FFT_UNITS = 16.0
 """Rounding units charged to a level of the transform, in the 2-norm; for radix 2 Higham's Theorem 24.2 has 7."""
 
@@ -75,8 +77,8 @@ class Window:
         weights = np.exp(np.minimum(self.log_scale - fall + doubt - self.tilt * rises, 650.0))
         faded = np.exp(-rises)
         gains = weights * -np.expm1(-rises)
-        bound = float(self.mass[start:] @ gains) + self.unseen
-        slope = float(self.mass[start:] @ (weights * faded))
+        bound = dot(self.mass[start:], gains) + self.unseen
+        slope = dot(self.mass[start:], weights * faded)
         return Point(bound, slope, self.noise * float(gains.sum()))
 
     def epsilon(self, delta: float) -> Fraction | None:
@@ -132,14 +134,14 @@ def convolve(pmfs: Sequence[Pmf], counts: Sequence[int], interval: Fraction, til
     top = bottom + size
 
     log_norm = sum(count * part.log_norm for part, count in zip(tilted, counts, strict=True))
-    if total == 1:
-        mass, noise = _placed(tilted[0], bottom, size), 0.0
-    else:
-        mass, noise = _transformed(tilted, counts, bottom, size)
+    mass, noise = _placed(tilted[0], bottom, size) if total == 1 else _transformed(tilted, counts, bottom, size)
+    dropped = NIL * sum(count * len(pmf.mass) for pmf, count in zip(pmfs, counts, strict=True))
+    mass, noise = mass + dropped, noise + dropped
     rounding = sum(count * part.doubt for part, count in zip(tilted, counts, strict=True))
     rounding += 16 * ULP * sum(count * abs(part.log_norm) for part, count in zip(tilted, counts, strict=True))
     log_scale = log_norm + rounding
-    log_beyond = log_scale - tilt * step * top + above.log_tail(top - mean) + 1e-6 if tilt >= 0 else math.inf
+    beyond = math.exp(above.log_tail(top - mean) + 1e-6) + dropped
+    log_beyond = log_scale - tilt * step * top + math.log(beyond) if tilt >= 0 else math.inf
     return Window(
         interval=interval,
         first=bottom + origin,
@@ -162,7 +164,7 @@ def _transformed(parts: Sequence[_Tilted], counts: Sequence[int], bottom: int, s
     others = np.ones(size // 2 + 1) if total > 4096 else None
     noise, excess, offset = 0.0, 0.0, 0
     for part, count in zip(parts, counts, strict=True):
-        length = float(np.linalg.norm(part.mass)) * (1 + 1e-9)
+        length = math.sqrt(dot(part.mass, part.mass)) * (1 + 1e-9)
         single = np.fft.rfft(_folded(part.mass, size), size)
         error = level * length * math.sqrt(size)
         noise += count * level * length
@@ -170,27 +172,29 @@ def _transformed(parts: Sequence[_Tilted], counts: Sequence[int], bottom: int, s
         if others is not None and count > 1:
             others *= (np.abs(single) + error) ** (count - 1)
         spectrum *= _power(single, count)
-        offset += count * part.pivot
+        offset -= count * part.low
     # `others` bounds the product of all factors but one: with it the noise of one factor meets the decay of the rest.
     if others is not None:
-        noise *= min(1.0, float(np.linalg.norm(others)) * math.sqrt(2 / size))
-    energy = float(np.linalg.norm(spectrum)) * math.sqrt(2 / size)
+        noise *= min(1.0, math.sqrt(2 * dot(others, others) / size))
+    numbers = spectrum.view(np.float64)
+    energy = math.sqrt(2 * dot(numbers, numbers) / size)
     noise = noise * math.exp(min(excess, 50.0)) + (8 * ULP * total + level) * energy
     return np.maximum(np.roll(np.fft.irfft(spectrum, size), -((bottom + offset) % size)), 0.0) + noise, noise
 
 
-def _placed(part: _Tilted, bottom: int, size: int) -> Array:
-    """The tilted masses of one loss from `bottom` on, modulo `size`."""
+def _placed(part: _Tilted, bottom: int, size: int) -> tuple[Array, float]:
+    """The tilted masses of one loss from `bottom` on, modulo `size`, and no noise."""
     folded = _folded(part.mass, size)
-    return np.roll(np.pad(folded, (0, size - len(folded))), -((bottom + part.pivot) % size)) + TINY
+    return np.roll(np.pad(folded, (0, size - len(folded))), -((bottom - part.low) % size)), 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Tilted:
-    """Masses with sum about 1; the untilted mass k is mass[k]·e^{log_norm − rate·(k − pivot)} to within `doubt`."""
+    """Masses of sum about 1; the untilted mass at pivot + s is mass[s − low]·e^{log_norm − rate·s ± doubt}."""
 
     mass: Array
     pivot: int
+    low: int
     log_norm: float
     doubt: float
     total: float
@@ -214,10 +218,14 @@ def _tilt(mass: Array, rate: float) -> _Tilted:
         log_norm = peak + math.log(float(tilted.sum()))
         reach += 700
     tilted *= 1 / float(tilted.sum())
-    mean = float(tilted @ steps)
-    variance = float(tilted @ (steps - mean) ** 2)
+    tilted[tilted < NIL] = 0.0
+    kept = np.flatnonzero(tilted)
+    start, end = int(kept[0]), int(kept[-1]) + 1
+    tilted, steps = tilted[start:end], steps[start:end]
+    mean = dot(tilted, steps)
+    variance = dot(tilted, (steps - mean) ** 2)
     doubt = 4 * ULP * (2 * reach + 16) + 4 * ULP * abs(log_norm)
-    return _Tilted(tilted, pivot, log_norm, doubt, float(tilted.sum()), mean, variance)
+    return _Tilted(tilted, pivot, start - pivot, log_norm, doubt, float(tilted.sum()), mean, variance)
 
 
 @dataclass(frozen=True)
@@ -235,14 +243,14 @@ class _Reach:
 
 def _reach(parts: Sequence[_Tilted], counts: Sequence[int], spread: float, side: int) -> _Reach:
     """Where all but e^−DEPTH of the tilted mass ends, above the mean (side 1) or below (side −1)."""
-    ends = (part.mean + part.pivot if side < 0 else len(part.mass) - part.pivot - part.mean for part in parts)
+    ends = (part.mean - part.low if side < 0 else part.low + len(part.mass) - part.mean for part in parts)
     best = _Reach(sum(count * end for count, end in zip(counts, ends, strict=True)) + 1, math.inf, 0.0)
-    rate = min(math.sqrt(2 * DEPTH) / spread, 600 / max(len(part.mass) for part in parts))
+    rate = min(math.sqrt(2 * DEPTH) / spread, 200 / max(len(part.mass) for part in parts))
     for _ in range(40):
         growth = 0.0
         for part, count in zip(parts, counts, strict=True):
-            steps = np.arange(len(part.mass), dtype=np.float64) - (part.pivot + part.mean)
-            growth += count * math.log(float(part.mass @ np.exp(side * rate * steps)))
+            steps = np.arange(len(part.mass), dtype=np.float64) + (part.low - part.mean)
+            growth += count * math.log(dot(part.mass, np.exp(side * rate * steps)))
         width = (growth + DEPTH) / rate
         if width < best.width:
             best = _Reach(width, rate, growth)

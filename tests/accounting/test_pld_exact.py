@@ -333,6 +333,30 @@ def test_repeated_bounded_range_covers_centres_that_depend_on_the_past(epsilon: 
             assert truth <= pld.delta(Repeated(BoundedRange(epsilon), count), level) <= truth * close
 
 
+@pytest.mark.parametrize("order", ["abc", "acb", "bca", "aabc", "acab", "caab"])
+def test_bounded_range_may_be_mixed_in_any_order(order: str) -> None:
+    """Two kinds of range and a coin, each centre chosen in view of all outputs before."""
+    ranges = {"a": Fraction(1), "b": Fraction(2, 5)}
+    coin = 1 / (1 + math.exp(-0.7))
+    parts = tuple(BoundedRange(ranges[kind]) if kind in ranges else Pure(Fraction(7, 10)) for kind in order)
+
+    def pairs(kind: str) -> list[list[tuple[float, float]]]:
+        if kind == "c":
+            return [[(coin, 0.7), (1 - coin, -0.7)]]
+        size = ranges[kind]
+        shares = [Fraction(k, 10) for k in range(1, 10)]
+        return [[(float(p), float(p.log() - q.log())) for p, q in centred(size, share)] for share in shares]
+
+    def game(level: float, rest: str) -> float:
+        if not rest:
+            return max(-math.expm1(level), 0.0)
+        return max(math.fsum(p * game(level - loss, rest[1:]) for p, loss in pair) for pair in choices[rest[0]])
+
+    choices = {kind: pairs(kind) for kind in set(order)}
+    for level in ("0.2", "1.1"):
+        assert game(float(level), order) <= pld.delta(Composed(parts), level)
+
+
 def test_bounded_range_is_half_as_bad_as_pure() -> None:
     """Many steps of range ε approach coins of ε/2, and never pass coins of ε."""
     count, epsilon = 300, Fraction(1, 50)

@@ -167,6 +167,24 @@ def test_hopeless_losses_are_stated_in_full(event: Event) -> None:
     assert pld.delta(event, top) == 0
 
 
+FAINT = [
+    Pure(F(1, 10**400)),
+    Laplace(F(10**400), 3),
+    Gaussian(F(10**500), F(10**90)),
+    Repeated(BoundedRange(F(1, 10**200)), 7),
+    PoissonSampled(F(1, 10**400), Pure(F(1))),
+    FixedSizeSampled(1, 10**100, Gaussian(F(2**40), F(2**40))),
+]
+
+
+@pytest.mark.parametrize("event", FAINT, ids=lambda event: type(event).__name__)
+def test_faint_losses_are_faint(event: Event) -> None:
+    loss = pld.privacy_loss(event)
+    assert loss.epsilon("1e-6") == 0
+    assert 0 < loss.delta(0) < F(1, 10**11)
+    assert loss.delta(1) < F(1, 10**200)
+
+
 @pytest.mark.parametrize(
     ("event", "low", "high"),
     [
@@ -190,6 +208,7 @@ def test_large_numbers(event: Event, low: float, high: float) -> None:
         (PoissonSampled(F(1, 2), FixedSizeSampled(1, 2, Pure(F(1)))), "apart"),
         (Gaussian(F(1, 100), F(9), 2), "finer grid"),
         (Gaussian(F(1, 10**9), F(1)), "more noise"),
+        (PoissonSampled(F(1, 2), Pure(F(10**400))), "more noise"),
     ],
 )
 def test_what_cannot_be_bounded_is_refused(event: Event, remedy: str) -> None:

@@ -43,8 +43,8 @@ Laws = list[tuple[Law, int]]
 
 EXACT_VARIANCE = 2**18
 """Up to this variance one discrete Gaussian integer is accounted by its own probabilities."""
-HOPELESS = 10**6
-"""A loss above this is taken to be had in full."""
+HOPELESS, FAINT = 10**6, Fraction(1, 10**60)
+"""Losses above the first are had in full, or refused; losses and rates below the second are raised to it."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,9 @@ def dominating(event: Event) -> Pairs:
         if isinstance(part, Approximate):
             safe *= _power_down(1 - part.delta, count)
             part = Pure(part.epsilon)
-        top = _top(part)
-        if top is not None and top > HOPELESS:
-            certain += count * top
-        elif top != 0:
+        if isinstance(part, Laplace | Pure | BoundedRange) and _top(part) > HOPELESS:
+            certain += count * _top(part)
+        elif part != Pure(Fraction(0)):
             rest[part] += count
     remove, add, slack = _laws(rest)
     return Pairs(remove, add, slack, 1 - safe, certain)
@@ -116,17 +115,17 @@ def _laws(events: Mapping[Event, int]) -> tuple[Laws, Laws, Fraction]:
     slack = Fraction(0)
     squared_shift = Fraction(0)
     for event, count in events.items():
+        if _top(event) > HOPELESS:
+            raise NotAccountable("PLD", event, "add more noise: this much protects nobody")
         match event:
-            case Laplace(scale, sensitivity):
+            case Laplace(scale, sensitivity) if sensitivity > FAINT * scale:
                 both.append((laplace(scale, sensitivity), count))
-            case Pure(epsilon):
-                both.append((randomised_response(epsilon), count))
+            case Pure() | Laplace():
+                both.append((randomised_response(max(_top(event), FAINT)), count))
             case Approximate(epsilon, delta):
-                both.append((randomised_response(epsilon, float_up(delta)), count))
+                both.append((randomised_response(max(epsilon, FAINT), float_up(delta)), count))
             case BoundedRange(epsilon):
-                both.extend(bounded_range(epsilon, count))
-            case Gaussian(variance, squared) if squared > 2 * HOPELESS * variance:
-                raise NotAccountable("PLD", event, "add more noise: this much protects nobody")
+                both.extend(bounded_range(max(epsilon, FAINT), count))
             case Gaussian():
                 exact = _exact_gaussian(event)
                 if exact is not None:
@@ -137,20 +136,20 @@ def _laws(events: Mapping[Event, int]) -> tuple[Laws, Laws, Fraction]:
                     slack += count * each
             case PoissonSampled(rate, inner):
                 removing, adding, each = _laws(flatten(inner))
-                out, into, share = _single(removing), _single(adding), float_up(rate)
+                out, into, share = _single(removing), _single(adding), float_up(max(rate, FAINT))
                 if share < 1:
                     out, into = PoissonRemove(share, out), PoissonAdd(share, into)
                 sampled.append((out, into, count))
                 slack += count * each
             case FixedSizeSampled(sample, population, inner):
                 same, _, each = _laws(flatten(inner))
-                share = float_up(Fraction(sample, population))
+                share = float_up(max(Fraction(sample, population), FAINT))
                 both.append((Mirrored(PoissonRemove(share, _single(same))) if share < 1 else _single(same), count))
                 slack += count * each
             case _:
                 raise NotAccountable("PLD", event, "describe the computation by events of discreet.core.events")
     if squared_shift:
-        both.append((Normal(float_up(sqrt_up(squared_shift))), 1))
+        both.append((Normal(float_up(max(sqrt_up(squared_shift), FAINT))), 1))
     if not sampled:
         return both, both, slack
     remove = both + [(out, count) for out, _, count in sampled]
@@ -196,8 +195,10 @@ def _smoothed_gaussian(event: Gaussian, count: int) -> tuple[Fraction, Fraction]
 
 def _softening(event: Gaussian, count: int) -> Fraction | None:
     """The τ² at which the two prices are together about least: more shift, by τ²/σ² of it, and 2κ for each event."""
+    if event.variance > 2**200:
+        return Fraction(8)
     variance = float(event.variance)
-    rho = count * float(event.squared_sensitivity) / (2 * variance)
+    rho = count * float(_top(event))
     price = rho + math.sqrt(60 * rho)
 
     def cost(softening: float) -> float:
@@ -213,14 +214,16 @@ def _softening(event: Gaussian, count: int) -> Fraction | None:
     return Fraction(chosen) if math.isfinite(cost(chosen)) else None
 
 
-def _top(event: Event) -> Fraction | None:
-    """The largest loss of an event that has one by its definition."""
+def _top(event: Event) -> Fraction:
+    """The largest loss of an event, of a Gaussian one the mean loss, and 0 where it is found from its parts."""
     match event:
         case Laplace(scale, sensitivity):
             return sensitivity / scale
-        case Pure(epsilon) | BoundedRange(epsilon):
+        case Gaussian(variance, squared):
+            return squared / (2 * variance)
+        case Pure(epsilon) | BoundedRange(epsilon) | Approximate(epsilon, _):
             return epsilon
-    return None
+    return Fraction(0)
 
 
 def _power_down(base: Fraction, exponent: int) -> Fraction:

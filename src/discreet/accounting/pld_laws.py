@@ -326,7 +326,7 @@ class Mirrored(Law):
         return self.upper.ceiling
 
     def reach(self, tail: float) -> tuple[float, float]:
-        _, high = self.upper.reach(tail)
+        _, high = self.upper.span(tail)
         return -high, high
 
     def span(self, tail: float) -> tuple[float, float]:

@@ -32,6 +32,8 @@ LEAST_CELLS, MOST_CELLS, CELL = 48, 512, 0.04
 """ε is divided into at least this many cells, more for few steps, and of at most this width."""
 LONGEST = 64
 """The most steps played out together; more are summed as several such games."""
+LEAST = Fraction(1, 10**6)
+"""Below this the rounding of the game would show."""
 EFFORT = 4500
 """The most steps times cells, which sets memory and time (its square)."""
 
@@ -40,7 +42,7 @@ def bounded_range(epsilon: Fraction, count: int) -> list[tuple[Law, int]]:
     """Laws, with how often each counts, that dominate `count` computations of range ε."""
     cells = max(LEAST_CELLS, min(MOST_CELLS, 2000 // count), math.ceil(epsilon / Fraction(CELL)))
     steps = min(count, LONGEST, EFFORT // cells)
-    if steps < 2:
+    if steps < 2 or epsilon < LEAST:
         return [(_single(epsilon), count)]
     whole, rest = divmod(count, steps)
     parts: list[tuple[Law, int]] = [(_game(epsilon, steps, cells), whole)]

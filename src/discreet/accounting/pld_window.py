@@ -68,7 +68,7 @@ class Window:
 
     def delta(self, epsilon: Fraction) -> Point:
         """The profile at an ε that is not below the window, or at any ε where there is no tilt."""
-        start = max(0, math.floor(epsilon / self.interval) + 1 - self.first)
+        start = min(max(0, math.floor(epsilon / self.interval) + 1 - self.first), len(self.mass))
         head = float((self.first + start) * self.interval - epsilon)
         rises = head + float(self.interval) * np.arange(len(self.mass) - start, dtype=np.float64)
         fall = self.tilt * float(epsilon - self.origin * self.interval)

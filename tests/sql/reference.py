@@ -1,7 +1,7 @@
 """What expressions mean, in plain Python, one row at a time.
 
-`evaluate` follows the words of `discreet.sql`: whole numbers of 64 bits, doubles, three-valued logic, code points, years 1
-to 9999. It shares no code with the renderers.
+`evaluate` follows the words of `discreet.sql`: whole numbers of 64 bits, doubles, three-valued logic, code points,
+years 1 to 9999. It shares no code with the renderers.
 """
 
 import datetime
@@ -11,7 +11,7 @@ import unicodedata
 from fractions import Fraction
 from typing import Any
 
-from discreet.sql.plan import Call, Expression, Literal, Ref
+from discreet.sql.plan import Expression, Literal, Ref
 
 LONG = range(-(2**63), 2**63)
 WHOLE = re.compile(r" *[+-]?\d+ *", re.ASCII)

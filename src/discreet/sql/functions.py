@@ -41,10 +41,14 @@ from discreet.sql.signature import (
 from discreet.sql.temporal import TEMPORAL
 from discreet.sql.textual import TEXTUAL
 
-__all__ = ["FUNCTIONS", "admit", "call", "cast", "interval", "render", "weight"]
+__all__ = ["FUNCTIONS", "Mismatch", "admit", "call", "cast", "interval", "render", "weight"]
 
 FUNCTIONS: dict[str, Function] = {function.name: function for function in (*NUMERIC, *LOGICAL, *TEXTUAL, *TEMPORAL)}
 """Every function by name."""
+
+
+class Mismatch(Unsupported):
+    """Arguments of types, or of a form, that a function does not take."""
 
 
 def call(name: str, *arguments: Expression) -> Call:
@@ -55,7 +59,7 @@ def call(name: str, *arguments: Expression) -> Call:
     accepted = function.accepts(arguments)
     if accepted is None:
         given = ", ".join("NULL" if is_null(argument) else argument.type for argument in arguments)
-        raise Unsupported(f"{name.upper()} of ({given})", f"it takes {function.takes}", "CAST or correct the arguments")
+        raise Mismatch(name.upper(), f"it takes {function.takes}, not ({given})", "CAST or correct the arguments")
     return Call(name, *accepted)
 
 
@@ -70,10 +74,10 @@ def cast(expression: Expression, kind: Type) -> Expression:
         if literal is not None:
             return literal
         if expression.type == "text":
-            raise Unsupported(f"{expression.value!r} as a {kind}", "it does not read as one", "write 'YYYY-MM-DD'")
+            raise Mismatch(repr(expression.value), f"it does not read as a {kind}", "write 'YYYY-MM-DD'")
     if kind not in CASTS[expression.type]:
         possible = ", ".join(CASTS[expression.type])
-        raise Unsupported(f"CAST of {expression.type} to {kind}", "it has no common meaning", f"possible: {possible}")
+        raise Mismatch("CAST", f"{expression.type} has no meaning as {kind}", f"possible: {possible}")
     return Call("cast", (expression,), kind)
 
 
@@ -108,8 +112,10 @@ def weight(expression: Expression) -> int:
     if not isinstance(expression, Call):
         return 1
     copies = FUNCTIONS[expression.function].copies
-    times = copies if isinstance(copies, int) else copies(expression)
-    return 1 + times * sum(map(weight, expression.arguments))
+    if expression.function == "cast" and expression.arguments[0].type not in ("text", "real"):
+        copies = (1,)
+    times = [*copies, *copies[-1:] * len(expression.arguments)]
+    return 1 + sum(count * weight(argument) for count, argument in zip(times, expression.arguments, strict=False))
 
 
 def _shaped(expression: Expression) -> Shaped:

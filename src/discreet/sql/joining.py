@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from discreet.sql.functions import call
+from discreet.sql.functions import Mismatch, call
 from discreet.sql.plan import Expression, Join, Named, Project, Ref
 from discreet.sql.scope import Field, Rows, distinct_names
 from discreet.sql.vocabulary import refuse
@@ -79,10 +79,11 @@ def _is_unit(expression: Expression, rows: Rows) -> bool:
 
 
 def _comparable(pair: Pair, node: exp.Expr) -> Pair:
-    compared = call("=", *pair).arguments
-    if len(compared) != 2:
-        raise refuse(node, "two columns are compared", "write an equality")
-    return compared[0], compared[1]
+    try:
+        one, other = call("=", *pair).arguments
+    except Mismatch as error:
+        raise refuse(node, error.reason, error.remedy) from None
+    return one, other
 
 
 def _with_columns(rows: Rows, expressions: Sequence[Expression]) -> tuple[Rows, list[str]]:

@@ -198,11 +198,6 @@ def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
     return try_cast(value.node, target) if source == "real" else typed(value.node, target)
 
 
-def _cast_copies(call: Call) -> int:
-    source = call.arguments[0].type
-    return 4 if source == "text" else 2 if source == "real" else 1
-
-
 def _cast_range(call: Call, ranges: Sequence[Interval]) -> Interval:
     source = call.arguments[0].type
     if source == "boolean":
@@ -263,10 +258,10 @@ LOGICAL = (
         lambda arguments: unified(arguments, ANY) if len(arguments) == 2 else None,
         lambda call, arguments: exp.Nullif(this=arguments[0].node, expression=arguments[1].node),
         lambda call, ranges: ranges[0],
-        copies=2,
+        copies=(2,),
     ),
     _extreme("least", exp.Least, least=True),
     _extreme("greatest", exp.Greatest, least=False),
-    Function("cast", "one value", lambda arguments: None, _cast, _cast_range, copies=_cast_copies),
+    Function("cast", "one value", lambda arguments: None, _cast, _cast_range, copies=(4,)),
 )
 """Comparisons, connectives, choices and casts."""

@@ -83,6 +83,13 @@ def _divided(call: Call, arguments: Sequence[Shaped]) -> Node:
     )
 
 
+def _quotient(call: Call, ranges: Sequence[Interval]) -> Interval:
+    """Whole numbers are not nearer to 0 than 1, and dividing by 0 is NULL."""
+    divisor = call.arguments[1]
+    whole = isinstance(divisor, Call) and divisor.function == "cast" and divisor.arguments[0].type == "integer"
+    return ranges[0] / (ranges[1].without_zero() if whole else ranges[1])
+
+
 def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shaped]], Node]:
     """Truncating division and its remainder; −2⁶³ by −1 does not fit in 64 bits."""
 
@@ -155,7 +162,7 @@ def _logarithm(name: str, base: int | None) -> Function:
             above = guarded(exp.GT(this=value.node, expression=number(0)), value.copy())
         return invoked(name.upper(), above)
 
-    return Function(name, "a number", _real, render, lambda call, ranges: ranges[0].logarithm(base), copies=2)
+    return Function(name, "a number", _real, render, lambda call, ranges: ranges[0].logarithm(base), copies=(2,))
 
 
 def _power(call: Call, arguments: Sequence[Shaped]) -> Node:
@@ -235,14 +242,14 @@ NUMERIC = (
     _arithmetic("+", exp.Add, Interval.__add__),
     _arithmetic("-", exp.Sub, Interval.__sub__),
     _arithmetic("*", exp.Mul, Interval.__mul__),
-    Function("/", "two numbers", _reals, _divided, lambda call, ranges: ranges[0] / ranges[1], copies=2),
+    Function("/", "two numbers", _reals, _divided, _quotient, copies=(1, 2)),
     Function(
         "//",
         "two whole numbers",
         each(("integer",), ("integer",)),
         _whole_division(exp.IntDiv),
         lambda call, ranges: (ranges[0] / ranges[1].without_zero()).through(math.trunc),
-        copies=2,
+        copies=(1, 2),
     ),
     Function(
         "%",
@@ -250,7 +257,7 @@ NUMERIC = (
         _numbers,
         _whole_division(exp.Mod),
         lambda call, ranges: ranges[0].remainder(ranges[1]),
-        copies=2,
+        copies=(1, 2),
     ),
     Function("negate", "a number", each(NUMBERS), _negated, lambda call, ranges: -ranges[0]),
     Function("abs", "a number", each(NUMBERS), _absolute, lambda call, ranges: ranges[0].absolute()),
@@ -265,7 +272,7 @@ NUMERIC = (
     _rounding("floor", exp.Floor, math.floor),
     _rounding("ceil", exp.Ceil, math.ceil),
     _rounding("trunc", exp.Trunc, math.trunc),
-    Function("sqrt", "a number", _real, _root, lambda call, ranges: ranges[0].root(), copies=2),
+    Function("sqrt", "a number", _real, _root, lambda call, ranges: ranges[0].root(), copies=(2,)),
     _logarithm("ln", None),
     _logarithm("log10", 10),
     _logarithm("log2", 2),
@@ -276,14 +283,14 @@ NUMERIC = (
         lambda call, arguments: exp.Exp(this=arguments[0].node),
         lambda call, ranges: ranges[0].exponential(),
     ),
-    Function("power", "two numbers", _reals, _power, lambda call, ranges: power(*ranges), copies=2),
+    Function("power", "two numbers", _reals, _power, lambda call, ranges: power(*ranges), copies=(2, 1)),
     Function(
         "clamp",
         "a number and two literals in order, as in CLAMP(x, 0, 100)",
         _limits,
         _clamped,
         lambda call, ranges: ranges[0].clamped(ranges[1].lower, ranges[2].upper),
-        copies=4,
+        copies=(4, 2),
     ),
     Function(
         "width_bucket",
@@ -291,7 +298,7 @@ NUMERIC = (
         _buckets,
         _bucket,
         lambda call, ranges: Interval(Fraction(0), ranges[3].upper + 1),
-        copies=4,
+        copies=(4, 2),
     ),
 )
 """Arithmetic, rounding, logarithms, clamping and buckets."""

@@ -33,6 +33,8 @@ from discreet.sql.vocabulary import only, refuse
 __all__ = ["parse"]
 
 LONGEST = 100_000
+MOST_ITEMS = 1_000
+MOST_KEYS = 50
 STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit")
 
@@ -43,6 +45,8 @@ def parse(text: str, catalog: Catalog) -> Query:
         raise InvalidArgument("sql", text, "text", "write a SELECT")
     if len(text) > LONGEST:
         raise Unsupported("this query", f"it has more than {LONGEST} characters", "split it")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise Unsupported("this query", "it holds half a character", "write whole ones")
     try:
         tree = _tree(text)
         answer = _select(tree, Context(catalog, _select, {}, [0]))
@@ -90,6 +94,8 @@ def _select(node: exp.Expr, context: Context) -> Rows | Query:
         return _select(node.this, context)
     if isinstance(node, exp.Union):
         return union(node, context)
+    if isinstance(node, exp.SetOperation):
+        raise refuse(node, "it compares rows of different people", "write EXISTS or NOT EXISTS")
     if not isinstance(node, exp.Select):
         raise refuse(node, "it is not a SELECT", "write one")
     only(node, *CLAUSES)
@@ -99,6 +105,8 @@ def _select(node: exp.Expr, context: Context) -> Rows | Query:
     where = node.args.get("where")
     rows = source if where is None else filtered(source, conditions(where.this), context)
     items = items_of(node, rows)
+    if len(items) > MOST_ITEMS:
+        raise refuse(node, f"it has more than {MOST_ITEMS} entries", "ask several questions")
     aggregated = node.args.get("group") or node.args.get("having") or any(item.aggregates for item in items)
     if aggregated or node.args.get("distinct"):
         return _grouped(node, rows, items)
@@ -147,14 +155,16 @@ def _grouped(node: exp.Select, rows: Rows, items: list[Item]) -> Rows | Query:
         raise refuse(node, "it reads no private table", "ask the engine itself")
     names = distinct_names(item.label for item, _ in outputs)
     released = tuple(_output(name, expression, grouping) for name, (_, expression) in zip(names, outputs, strict=True))
-    aggregate = Aggregate(rows.relation, tuple(grouping.keys), tuple(grouping.measures))
     order = tuple(_order(part, released, grouping) for part in _ordered(node))
+    aggregate = Aggregate(rows.relation, tuple(grouping.keys), tuple(grouping.measures))
     return Query(aggregate, released, having, order, _limit(node))
 
 
 def _keys(node: exp.Select, rows: Rows, items: list[Item]) -> list[tuple[str, Expression, exp.Expr]]:
     """Labels, expressions and origins of the keys: of GROUP BY, or of all entries of SELECT DISTINCT."""
     distinct, group = node.args.get("distinct"), node.args.get("group")
+    if len(items if distinct is not None else group.expressions if group is not None else ()) > MOST_KEYS:
+        raise refuse(node, f"it has more than {MOST_KEYS} keys", "group by fewer")
     if distinct is not None:
         only(distinct)
         if group is not None or any(item.aggregates for item in items):
@@ -173,8 +183,9 @@ def _keys(node: exp.Select, rows: Rows, items: list[Item]) -> list[tuple[str, Ex
 
 def only_expressions(group: exp.Expr) -> list[exp.Expr]:
     """The keys of a GROUP BY that has nothing else."""
-    sets = group.find(exp.GroupingSets, exp.Rollup, exp.Cube)
-    if sets is not None or group.args.get("all"):
+    if group.args.get("all"):
+        raise refuse(group, "keys are named", "list them")
+    if group.find(exp.GroupingSets, exp.Rollup, exp.Cube) is not None:
         raise refuse(group, "every grouping is a question of its own", "list the keys, one GROUP BY to a question")
     only(group, "expressions")
     return list(group.expressions)

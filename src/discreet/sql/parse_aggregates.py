@@ -190,14 +190,20 @@ class Grouping:
         values = [self._row(inside) for inside in distinct.expressions]
         column = self.rows.field_of(values[0]) if len(values) == 1 else None
         if column is None or not column.unit or self.exact:
-            units = [f.label for f in self.rows.fields if f.unit]
-            remedy = "SELECT DISTINCT the unit and the column in a subquery, and COUNT(*) outside"
-            if units and not self.exact:
-                remedy = f"write COUNT(DISTINCT {units[0]}), or GROUP BY the column and count the groups"
-            raise refuse(node, "only units can be counted once each", remedy)
+            raise refuse(node, "only units can be counted once each", self._counting())
         if condition is not None:
             raise refuse(node, "units are counted over all rows", "put the condition in WHERE")
         return Measure("", "count_units")
+
+    def _counting(self) -> str:
+        units = [column.label for column in self.rows.fields if column.unit]
+        if self.exact or not self.rows.private:
+            return "SELECT DISTINCT the unit and the column in a subquery, and COUNT(*) outside"
+        if not self.rows.owned:
+            return "write COUNT(*): each row is a unit"
+        if not units:
+            return "SELECT the unit column in the subquery, and count it"
+        return f"write COUNT(DISTINCT {units[0]}), or GROUP BY the column and count the groups"
 
     def _within(self, node: exp.Expr, condition: Expression | None) -> Measure:
         quantile, order = only(node, "this", "expression")

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import nearest
-from discreet.sql.functions import call, cast, weight
+from discreet.sql.functions import Mismatch, call, cast, weight
 from discreet.sql.plan import Expression, Literal
 from discreet.sql.signature import MOMENTS
 from discreet.sql.temporal import PARTS
@@ -31,10 +31,11 @@ __all__ = ["Leaf", "is_aggregate", "read", "whole_literal"]
 Leaf = Callable[[exp.Expr], Expression | None]
 Read = Callable[[exp.Expr], Expression]
 
-DEEPEST = 100
+DEEPEST = 50
 HEAVIEST = 5_000
 LONGEST_LITERAL = 10_000
 NULL = Literal(None, "integer")
+_DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 
 
@@ -42,7 +43,10 @@ def read(node: exp.Expr, leaf: Leaf, depth: int = 0) -> Expression:
     """The expression that a node means."""
     if depth > DEEPEST:
         raise Unsupported("this expression", f"it is nested more than {DEEPEST} deep", "compute parts in a subquery")
-    expression = leaf(node) or _read(node, lambda child: read(child, leaf, depth + 1))
+    try:
+        expression = leaf(node) or _read(node, lambda child: read(child, leaf, depth + 1))
+    except Mismatch as error:
+        raise refuse(node, error.reason, error.remedy) from None
     if weight(expression) > HEAVIEST:
         raise Unsupported("this expression", "it is too large", "compute parts of it in a subquery")
     return expression
@@ -72,8 +76,10 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def whole_literal(node: exp.Expr | None) -> int | None:
-    """A whole number written out, such as an ordinal."""
-    return int(node.this) if isinstance(node, exp.Literal) and not node.is_string and node.this.isdecimal() else None
+    """A whole number written out, such as a position."""
+    if not isinstance(node, exp.Literal) or node.is_string or not _DIGITS.fullmatch(node.this):
+        return None
+    return int(node.this)
 
 
 def _number(text: str, node: exp.Expr, sign: int = 1) -> Literal:

@@ -246,7 +246,7 @@ def _exists(rows: Rows, node: exp.Exists, kind: Kind, context: Context) -> Rows:
 
 def union(node: exp.Expr, context: Context) -> Rows:
     """UNION ALL: columns by place, in the widest type of each."""
-    parts = [_rows(context.select(side, context), side) for side in _sides(node)]
+    parts = [_part(side, context) for side in _sides(node)]
     first = parts[0]
     widths = {len(part.visible) for part in parts}
     if len(widths) != 1:
@@ -272,6 +272,13 @@ def union(node: exp.Expr, context: Context) -> Rows:
     )
 
 
+def _part(side: exp.Expr, context: Context) -> Rows:
+    rows = context.select(side, context)
+    if isinstance(rows, Query):
+        raise refuse(side, "each aggregate is a question of its own", "unite rows and aggregate them, or ask twice")
+    return rows
+
+
 def _brought(part: Rows, expressions: Sequence[Expression]) -> Rows:
     if [*expressions] == [field.expression for field in part.fields]:
         return part
@@ -281,9 +288,9 @@ def _brought(part: Rows, expressions: Sequence[Expression]) -> Rows:
 def _sides(node: exp.Expr) -> list[exp.Expr]:
     if not isinstance(node, exp.Union):
         return [node]
-    only(node, "this", "expression")
     if node.args.get("distinct"):
         raise refuse(node, "removing duplicates compares rows of different people", "write UNION ALL")
+    only(node, "this", "expression")
     return [part for side in (node.this, node.expression) for part in _sides(side)]
 
 

@@ -72,14 +72,15 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Function:
-    """One function. `accepts` gives None for arguments it does not take; `copies` is how often SQL repeats one."""
+    """One function. `accepts` gives None for arguments it does not take; `copies` is how often SQL repeats each
+    argument, the last number standing for the rest."""
 
     name: str
     takes: str
     accepts: Callable[[Sequence[Expression]], Accepted | None]
     render: Callable[[Call, Sequence[Shaped]], Node]
     interval: Callable[[Call, Sequence[Interval]], Interval]
-    copies: int | Callable[[Call], int] = 1
+    copies: tuple[int, ...] = (1,)
 
 
 ENGINE_TYPES: dict[Type, exp.DType] = {

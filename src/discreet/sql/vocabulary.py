@@ -103,6 +103,11 @@ REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
         "ask two questions, or JOIN",
     ),
     ((exp.AggFunc,), "an aggregate stands where a value of one row is needed", "move it to SELECT, HAVING or ORDER BY"),
+    (
+        (exp.Distinct,),
+        "every row counts",
+        "leave DISTINCT out, or SELECT DISTINCT with the unit in a subquery",
+    ),
     ((exp.Interval,), "dates are compared by days here", "write DATE_DIFF('day', from, to) and compare it to a number"),
     ((exp.Star, exp.Tuple), "one value is needed here", "name one column"),
     ((exp.Escape,), "engines differ on escapes", "use CONTAINS, STARTS_WITH or REPLACE"),
@@ -113,7 +118,9 @@ REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
 
 
 def only(node: exp.Expr, *names: str) -> list[exp.Expr]:
-    """The named parts of a node that are there; refuses it if it has others."""
+    """The named parts of a node that are there; refuses it if it has others, or lacks one it needs."""
+    if any(needed and node.args.get(name) is None for name, needed in node.arg_types.items()):
+        raise refuse(node, "a part of it is missing", "write it in full")
     for name, part in node.args.items():
         if part and name not in names and name not in DIALECT:
             raise refuse(node, f"its part {name.strip('_').upper()} is not understood", "leave it out")
@@ -140,6 +147,6 @@ def unknown(node: exp.Expr) -> Unsupported:
     if name in CHANGING:
         return refuse(node, "its value does not follow from the row", "write a literal")
     if name:
-        known = sorted({*FUNCTIONS, *NAMED, "date_part", "date_diff", "extract"})
+        known = sorted({*filter(str.isidentifier, FUNCTIONS), *NAMED, "date_part", "date_diff", "extract"})
         return refuse(node, f"{node.name} is not a function we know", nearest(name, known))
     return refuse(node, "it is not understood", "write it with the functions in the guide")

@@ -226,7 +226,9 @@ class Maker:
         if choice == 7:
             exponents = [Fraction(2), Fraction(3), Fraction(-1), Fraction(1, 2), Fraction(-1, 2), Fraction(0)]
             literal = Literal(rng.choice(exponents), "real")
-            return call("power", make("real", depth), rng.choice([literal, make("real", depth)]))
+            return call(
+                "power", make("real", depth), rng.choice([literal, make("real", depth), make("integer", depth)])
+            )
         low, high = sorted(rng.sample([Fraction(-1), Fraction(1, 3), Fraction(5), Fraction(10**300)], 2))
         return call("clamp", make("real", depth), Literal(low, "real"), Literal(high, "real"))
 

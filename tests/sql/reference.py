@@ -11,7 +11,7 @@ import unicodedata
 from fractions import Fraction
 from typing import Any
 
-from discreet.sql.plan import Expression, Literal, Ref
+from discreet.sql.plan import Call, Expression, Literal, Ref
 
 LONG = range(-(2**63), 2**63)
 WHOLE = re.compile(r" *[+-]?\d+ *", re.ASCII)
@@ -43,9 +43,16 @@ def inner(expression: Expression, row: dict[str, Any]) -> Any:
     if expression.function == "cast":
         return cast(arguments[0], expression.arguments[0].type, expression.type)
     if expression.function == "power":
-        return power(*arguments, literal=isinstance(expression.arguments[1], Literal))
+        return power(*arguments, is_whole=is_whole(expression.arguments[1]))
     value = STRICT[expression.function](*arguments)
     return None if expression.type == "integer" and value is not None and value not in LONG else value
+
+
+def is_whole(exponent: Expression) -> bool:
+    """Whether the exponent is a whole number by its type, or written as one."""
+    if isinstance(exponent, Literal):
+        return isinstance(exponent.value, Fraction) and exponent.value.denominator == 1
+    return isinstance(exponent, Call) and exponent.function == "cast" and exponent.arguments[0].type == "integer"
 
 
 def order(value: Any) -> Any:
@@ -159,12 +166,11 @@ def exponential(value: float) -> float:
         return math.inf
 
 
-def power(base: float, exponent: float, literal: bool) -> float | None:
-    is_whole = literal and exponent == math.floor(exponent)
+def power(base: float, exponent: float, is_whole: bool) -> float | None:
     if is_whole:
         defined = exponent >= 0 or base != 0
     else:
-        defined = base > 0 or math.isnan(base) or (base == 0 and literal and exponent > 0)
+        defined = base > 0 or math.isnan(base) or (base == 0 and order(exponent) > order(0.0))
     if not defined:
         return None
     try:

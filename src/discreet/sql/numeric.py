@@ -85,9 +85,7 @@ def _divided(call: Call, arguments: Sequence[Shaped]) -> Node:
 
 def _quotient(call: Call, ranges: Sequence[Interval]) -> Interval:
     """Whole numbers are not nearer to 0 than 1, and dividing by 0 is NULL."""
-    divisor = call.arguments[1]
-    whole = isinstance(divisor, Call) and divisor.function == "cast" and divisor.arguments[0].type == "integer"
-    return ranges[0] / (ranges[1].without_zero() if whole else ranges[1])
+    return ranges[0] / (ranges[1].without_zero() if is_whole(call.arguments[1]) else ranges[1])
 
 
 def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shaped]], Node]:
@@ -166,21 +164,36 @@ def _logarithm(name: str, base: int | None) -> Function:
 
 
 def _power(call: Call, arguments: Sequence[Shaped]) -> Node:
+    """A base below 0 has powers only for exponents that are whole by their type; 0 only for those not below 0."""
     base, exponent = arguments
-    literal = call.arguments[1].value if isinstance(call.arguments[1], Literal) else None
-    condition: type[exp.Binary] | None = exp.GT
-    if isinstance(literal, Fraction):
-        whole = literal.denominator == 1
-        if literal >= 0:
-            condition = None if whole else exp.GTE
-        elif whole:
-            condition = exp.NEQ
-    if condition is None:
+    literal = _literal(call.arguments[1])
+    if literal is not None and literal.denominator == 1 and literal >= 0:
         return exp.Pow(this=base.node, expression=exponent.node)
-    return exp.Pow(
-        this=guarded(condition(this=base.node, expression=number(0)), base.copy()),
-        expression=exponent.node,
-    )
+    if is_whole(call.arguments[1]) or (literal is not None and literal.denominator == 1):
+        defined: Node = exp.NEQ(this=base.copy(), expression=number(0))
+        zero: Node = exp.GTE(this=exponent.copy(), expression=number(0))
+    else:
+        defined = exp.GT(this=base.copy(), expression=number(0))
+        zero = exp.And(
+            this=exp.EQ(this=base.copy(), expression=number(0)),
+            expression=exp.GT(this=exponent.copy(), expression=number(0)),
+        )
+    return exp.Pow(this=guarded(exp.Or(this=defined, expression=zero), base.node), expression=exponent.node)
+
+
+def _power_range(call: Call, ranges: Sequence[Interval]) -> Interval:
+    base, exponent = ranges
+    if base.lower < 0 and is_whole(call.arguments[1]) and exponent.lower != exponent.upper:
+        size = power(base.absolute(), exponent)
+        return Interval(-size.upper, size.upper)
+    return power(base, exponent)
+
+
+def is_whole(expression: Expression) -> bool:
+    """Whether a real is a whole number by its type."""
+    if not isinstance(expression, Call) or expression.function != "cast":
+        return False
+    return expression.arguments[0].type == "integer"
 
 
 def _limits(arguments: Sequence[Expression]) -> Accepted | None:
@@ -283,7 +296,7 @@ NUMERIC = (
         lambda call, arguments: exp.Exp(this=arguments[0].node),
         lambda call, ranges: ranges[0].exponential(),
     ),
-    Function("power", "two numbers", _reals, _power, lambda call, ranges: power(*ranges), copies=(2, 1)),
+    Function("power", "two numbers", _reals, _power, _power_range, copies=(3, 2)),
     Function(
         "clamp",
         "a number and two literals in order, as in CLAMP(x, 0, 100)",

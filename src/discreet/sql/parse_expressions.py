@@ -24,7 +24,7 @@ from discreet.sql.functions import Mismatch, call, cast, weight
 from discreet.sql.plan import Expression, Literal
 from discreet.sql.signature import MOMENTS
 from discreet.sql.temporal import PARTS
-from discreet.sql.vocabulary import BINARY, NAMED, SEVERAL, TYPES, UNARY, only, refuse, shown, unknown
+from discreet.sql.vocabulary import BINARY, COMPARISONS, NAMED, SEVERAL, TYPES, UNARY, only, refuse, shown, unknown
 
 __all__ = ["Leaf", "is_aggregate", "read", "whole_literal"]
 
@@ -54,6 +54,8 @@ def read(node: exp.Expr, leaf: Leaf, depth: int = 0) -> Expression:
 
 def _read(node: exp.Expr, deeper: Read) -> Expression:
     kind = type(node)
+    if kind in COMPARISONS and any(type(part) in COMPARISONS for part in (node.this, node.expression)):
+        raise refuse(node, "comparisons do not chain", "join them by AND, or write parentheses")
     if kind in BINARY:
         return call(BINARY[kind], *(deeper(part) for part in only(node, "this", "expression")))
     if kind in UNARY:

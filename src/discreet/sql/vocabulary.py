@@ -14,7 +14,7 @@ from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Type, nearest
 from discreet.sql.functions import FUNCTIONS
 
-__all__ = ["BINARY", "NAMED", "SEVERAL", "TYPES", "UNARY", "only", "refuse", "shown", "unknown"]
+__all__ = ["BINARY", "COMPARISONS", "NAMED", "SEVERAL", "TYPES", "UNARY", "only", "refuse", "shown", "unknown"]
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "+",
@@ -37,6 +37,7 @@ BINARY: dict[type[exp.Expr], str] = {
     exp.Left: "left",
     exp.Right: "right",
 }
+COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike)
 UNARY: dict[type[exp.Expr], str] = {
     exp.Not: "not",
     exp.Abs: "abs",

@@ -150,4 +150,4 @@ def unknown(node: exp.Expr) -> Unsupported:
     if name:
         known = sorted({*filter(str.isidentifier, FUNCTIONS), *NAMED, "date_part", "date_diff", "extract"})
         return refuse(node, f"{node.name} is not a function we know", nearest(name, known))
-    return refuse(node, "it is not understood", "write it with the functions in the guide")
+    return refuse(node, "it is not understood", "write it with arithmetic, CASE, CAST and functions of one row")

@@ -14,7 +14,9 @@ discreet.core.errors.Unsupported: SELECT age FROM visits is refused: it would sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import ErrorLevel, TokenType, exp
 from sqlglot.dialects.dialect import Dialect
@@ -35,6 +37,7 @@ __all__ = ["parse"]
 LONGEST = 100_000
 MOST_ITEMS = 1_000
 MOST_KEYS = 50
+DEEPEST = 100
 STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit")
 
@@ -65,6 +68,7 @@ def _tree(text: str) -> exp.Expr:
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].token_type not in STARTS:
             raise Unsupported("this statement", "only questions are answered", "write one SELECT")
+        _limit_nesting(tokens)
         parsed = dialect.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     except (Unsupported, RecursionError):
         raise
@@ -75,6 +79,16 @@ def _tree(text: str) -> exp.Expr:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise Unsupported("this statement", "one question is answered at a time", "write one SELECT")
     return statements[0]
+
+
+def _limit_nesting(tokens: Sequence[Any]) -> None:
+    """Refuse deep brackets by count: how deep the parser could go depends on the process it runs in."""
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth > DEEPEST:
+            reason = f"its brackets are more than {DEEPEST} deep"
+            raise Unsupported("this query", reason, "compute parts of it in WITH")
 
 
 def _place(error: Exception) -> str:

@@ -60,19 +60,22 @@ class Statistic:
 
     @property
     def sql(self) -> str:
-        """The whole number a row adds, as SQL: total, clipped after rounding, 0 for NULL and NaN."""
+        """The whole number a row adds, as SQL: total, clipped after rounding, 0 for NULL."""
         if self.kind in ("rows", "units"):
             return "1"
         assert self.argument is not None
-        value = f"NULLIF(CAST({text_of(self.argument)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+        rendered = text_of(self.argument)
         if self.kind == "present":
-            return f"CASE WHEN {value} IS NULL THEN 0 ELSE 1 END"
+            return f"CASE WHEN {rendered} IS NULL THEN 0 ELSE 1 END"
+        value = f"CAST({rendered} AS DOUBLE)"
         assert self.bounds is not None
         clipped = f"LEAST(GREATEST({value}, {float(self.bounds.lower)!r}), {float(self.bounds.upper)!r})"
         shifted = f"({clipped} - {float(self.middle)!r})"
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
         steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
-        return f"COALESCE(CAST(LEAST(GREATEST({steps}, {-self.bound}), {self.bound}) AS BIGINT), 0)"
+        whole = f"CAST(LEAST(GREATEST({steps}, {-self.bound}), {self.bound}) AS BIGINT)"
+        # LEAST and GREATEST pass over NULL, so it is looked for first.
+        return f"CASE WHEN {rendered} IS NULL THEN 0 ELSE {whole} END"
 
 
 class Sums:

@@ -251,7 +251,7 @@ def test_missing_values_add_nothing_and_text_can_be_counted() -> None:
     rows = {"who": np.arange(4000), "x": np.where(np.arange(4000) % 2, np.nan, 20.0), "city": np.array(["Oslo"] * 4000)}
     facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(50, "1e-6"), "bounds": {"x": (10, 20)}}
     with dc.connect(rows, **facts, table="t") as session:
-        answer = session.sql("SELECT COUNT(city) AS c, COUNT(x) AS n, SUM(x) AS total, AVG(x) AS mean FROM t", epsilon=40)
+        answer = session.sql("SELECT COUNT(city) AS c, COUNT(x) AS n, SUM(x) AS t, AVG(x) AS mean FROM t", epsilon=40)
     count, present, total, mean = answer.rows[0]
     assert abs(count - 4000) < 50
     assert abs(present - 2000) < 50

@@ -223,6 +223,54 @@ def test_answers_are_between_the_truth_and_a_little_above(case: Case) -> None:
         assert truth * (1 - 1e-14) <= loss.delta(text) <= truth * (1 + 10 * CLOSE), text
 
 
+def random_part(generator: np.random.Generator, fixed: bool) -> tuple[Event, Pair]:
+    """A leaf, sometimes sampled, repeated up to four times."""
+    size = Fraction(int(1 + 60 * 10 ** generator.uniform(-2, 0.6)), 60)
+    shift = int(generator.integers(1, 5))
+    lost = Fraction(1, 10 ** int(generator.integers(2, 10)))
+    event, pair = [
+        lambda: (Pure(size), response(size)),
+        lambda: (Laplace(shift / size, shift), laplace(shift / size, shift)),
+        lambda: (Gaussian(1 / size, Fraction(1)), gaussian(1 / size, 1)),
+        lambda: (Approximate(size, lost), response(size, lost)),
+        lambda: (Composed((Pure(size), Laplace(3 * size, 2))), product(response(size), laplace(3 * size, 2))),
+    ][generator.integers(5)]()
+    if generator.random() < 0.6:
+        rate = [Fraction(1, 100), Fraction(1, 7), Fraction(1, 2), Fraction(9, 10)][generator.integers(4)]
+        if fixed:
+            event, pair = FixedSizeSampled(rate.numerator, rate.denominator, event), mirrored(rate, pair)
+        else:
+            event, pair = PoissonSampled(rate, event), sampled(rate, pair)
+    count = int(generator.integers(1, 5))
+    if math.comb(count + len(pair) - 1, count) > 300:
+        count = 1
+    return Repeated(event, count), power(pair, count)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_compositions(seed: int) -> None:
+    """Random events of all kinds, several questions to each so that earlier work is reused."""
+    generator = np.random.default_rng(seed)
+    for _ in range(12):
+        fixed = bool(generator.random() < 0.5)
+        events, pair = zip(*(random_part(generator, fixed) for _ in range(generator.integers(1, 3))), strict=True)
+        if math.prod(map(len, pair)) > 4000:
+            continue
+        loss, whole = pld.privacy_loss(Composed(events)), product(*pair)
+        for text in generator.choice(["0.5", "0.1", "1e-2", "1e-4", "1e-6", "1e-9", "1e-15"], 3, replace=False):
+            truth = epsilon_of(whole, Fraction(str(text)))
+            try:
+                found = float(loss.epsilon(str(text)))
+            except NotAccountable:
+                # Right where δ is below the mass at ∞, or not above it by more than is rounded up.
+                assert delta_of(whole, Fraction(1000)) > Fraction(str(text)) * Fraction(1 - 1e-6)
+                continue
+            assert truth * (1 - 1e-14) <= found <= truth * (1 + 4 * CLOSE) + 1e-9
+        for text in generator.choice(["0", "0.01", "0.3", "1", "2.5"], 2, replace=False):
+            truth = delta_of(whole, Fraction(str(text)))
+            assert truth * (1 - 1e-13) - 1e-60 <= loss.delta(str(text)) <= truth * 1.02 + 1e-30
+
+
 SMOOTH = "continuous laplace"
 
 

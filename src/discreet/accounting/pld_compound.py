@@ -69,17 +69,19 @@ class Compound(Law):
             losses = float(interval) * np.arange(only.first, only.first + len(only.mass), dtype=np.float64)
             return Atoms(losses, only.mass, only.infinity, (only.first * interval, interval))
         windows = [convolve(pmfs, self.counts, interval, tilt) for tilt in _tilts(sketch, math.log(share))]
-        first = min(window.first for window in windows)
-        masses = np.full(max(w.first + len(w.mass) for w in windows) - first, np.inf)
+        # Above the window of the largest tilt all mass is counted at ∞; below that of the least only the total matters.
+        first, last = windows[0].first, windows[-1].first + len(windows[-1].mass)
+        masses = np.full(last - first, np.inf)
         for window in windows:
-            part = slice(window.first - first, window.first - first + len(window.mass))
-            masses[part] = np.minimum(masses[part], _untilted(window))
+            start, end = max(window.first, first), min(window.first + len(window.mass), last)
+            if start < end:
+                found = _untilted(window)[start - window.first : end - window.first]
+                masses[start - first : end - first] = np.minimum(masses[start - first : end - first], found)
         gaps = np.flatnonzero(np.diff(np.isfinite(masses).astype(np.int8))) + 1
         for start, end in gaps.reshape(-1, 2):
             masses[start:end] = 0.0
             masses[end] += min(_mass_from(window, first + int(start)) for window in windows if window.tilt >= 0)
-        top = max(windows, key=lambda window: window.tilt)
-        infinity = top.unseen
+        infinity = windows[-1].unseen
         masses[0] += max(0.0, 1 + 2 * len(masses) * ULP - float(masses.sum()) - infinity)
         losses = float(interval) * np.arange(first, first + len(masses), dtype=np.float64)
         return Atoms(losses, masses, infinity, (first * interval, interval))

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting.pld_grid import Array, Pmf, dot
+from discreet.accounting.pld_grid import ULP, Array, Pmf, dot
 from discreet.accounting.pld_laws import Law
 
 __all__ = ["LOG_LEAST", "Sketch", "fitted"]
@@ -49,7 +49,8 @@ class Sketch:
         self.widest = max(float(losses[-1] - losses[0]) for losses, _, _ in grids)
         gains = [dot(-np.expm1(-losses.clip(0)), mass) + infinity for losses, mass, infinity in grids]
         excess = [max(0.0, float(mass.sum()) + infinity - 1) for _, mass, infinity in grids]
-        self.lost = float(self.counts @ np.array([infinity for _, _, infinity in grids]))
+        kept = [math.log1p(-min(infinity, 1 - ULP)) for _, _, infinity in grids]
+        self.lost = -math.expm1(float(self.counts @ np.array(kept)))
         inflation = math.exp(min(2 * float(self.counts @ np.array(excess)), 700.0))
         self.drift = float(self.counts @ np.array(gains)) * inflation * (1 + 1e-9)
         _, self.mean, variance = self.moments(0.0)
@@ -83,6 +84,10 @@ class Sketch:
     def tilt_for_epsilon(self, epsilon: float) -> float:
         """The tilt whose mean is ε; at least so much that the noise of the transform fades with the loss."""
         least = min(1 / self.spread, 20 / self.widest)
+        for _ in range(40):
+            if self.moments(least)[1] <= self.mean + self.spread:
+                break
+            least /= 2
         if epsilon <= self.moments(least)[1]:
             return least
         return min(self._root(lambda tilt: epsilon - self.moments(tilt)[1]), self.tilt_for_delta(LOG_LEAST))
@@ -102,7 +107,8 @@ class Sketch:
         """The grid step that moves ε by about ACCURACY of itself, and δ by about a thousandth.
 
         Sharing mass between grid points adds about h²/6 to the variance of each loss and half that to its mean, which
-        is θ(θ + 1)·h²/12 in K(θ), and 1/θ of that in ε; and each loss moves up by at most h.
+        is θ(θ + 1)·h²/12 in K(θ), and 1/θ of that in ε; and each loss moves up by at most h. Next to an atom ε moves by
+        up to a part of h, the less the more losses there are.
         """
         total = float(self.counts.sum())
         _, _, variance = self.moments(tilt)
@@ -110,6 +116,7 @@ class Sketch:
         if tilt * self.spread < 1e3:
             error = min(error, 1e-3 / (tilt + 1))
         step = max(math.sqrt(12 * error / (total * (tilt + 1))), error / total)
+        step = min(step, 10 * error * math.sqrt(total))
         extent = 16 * math.sqrt(variance)
         fine = max(extent, self.spread) * max(1, len(self.counts) // 4) / LEAST_POINTS
         return max(min(step, fine), extent / MOST_POINTS, self.widest / MOST_POINTS)

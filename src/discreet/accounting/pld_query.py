@@ -25,8 +25,8 @@ KEPT = 6
 """Grids and windows kept for later questions."""
 CLOSE = 1e-5
 """How close to the largest loss ε may be to be replaced by it."""
-REUSE, ACCEPT = 1e-6, 1e-4
-"""The share of δ that may be noise for an old window to answer, and for a new one."""
+REUSE, ACCEPT, SHARP = 1e-6, 1e-4, 0.999
+"""The share of δ that may be noise for an old window to answer, and for a new one; the share that an answer attains."""
 MOST_REFINED = 2**22
 NEAR = 1e-6
 """The share of ε that noise may add."""
@@ -61,7 +61,8 @@ class LossSum:
             found = window.epsilon(delta)
             if found is None or not _fits(window, scale, found):
                 continue
-            if window.delta(found).noise + window.unseen < REUSE * delta:
+            point = window.delta(found)
+            if point.bound > SHARP * delta and point.noise + window.unseen < REUSE * delta:
                 return self._capped(found)
         sketch, tail = self._sketch(delta)
         if sketch.drift <= delta:
@@ -87,7 +88,7 @@ class LossSum:
             point = window.delta(found)
             if found <= 0:
                 break
-            if point.noise < max(ACCEPT * delta, NEAR * float(found) * point.slope):
+            if point.bound > SHARP * delta and point.noise < max(ACCEPT * delta, NEAR * float(found) * point.slope):
                 if float(found) > scale / 4 or self.interval is not None:
                     break
                 scale = float(found)

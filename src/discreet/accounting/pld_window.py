@@ -28,6 +28,7 @@ __all__ = ["Window", "convolve"]
 
 DEPTH = 28.0
 """The window leaves out at most e^−DEPTH of the tilted mass on each side."""
+WRAPPED = math.exp(-DEPTH)
 NIL = 1e-130
 """Tilted masses below this are dropped, and as much is added everywhere: less to do, and no underflow."""
 FFT_UNITS = 16.0
@@ -35,7 +36,7 @@ FFT_UNITS = 16.0
 
 
 class Point(NamedTuple):
-    """An upper bound on δ(ε), about −dδ/dε, and the part of the bound that is only noise."""
+    """An upper bound on δ(ε), about −dδ/dε, and how much of the bound may be noise and wrapped mass."""
 
     bound: float
     slope: float
@@ -79,7 +80,7 @@ class Window:
         gains = weights * -np.expm1(-rises)
         bound = dot(self.mass[start:], gains) + self.unseen
         slope = dot(self.mass[start:], weights * faded)
-        return Point(bound, slope, self.noise * float(gains.sum()))
+        return Point(bound, slope, self.noise * float(gains.sum()) + WRAPPED * float(gains.max(initial=0.0)))
 
     def epsilon(self, delta: float) -> Fraction | None:
         """An ε at which `self.delta` is at most `delta`, the least or `bottom`; None where it is above the window."""

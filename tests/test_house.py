@@ -25,6 +25,7 @@ ALLOWED = {
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate"},
+    "connection": {"core", "sql", "engines", "session"},
 }
 # Slow to import: only inside the functions that need them.
 HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}

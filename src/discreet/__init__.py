@@ -55,6 +55,6 @@ def __getattr__(name: str) -> Any:
     """`connect` brings SQL with it, which takes a while to load: not before it is asked for."""
     if name != "connect":
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    from discreet.session import connect
+    from discreet.connection import connect
 
     return connect

@@ -1,6 +1,7 @@
 """Where everything meets: a steward's table, its budget, and an analyst's questions.
 
 >>> import numpy as np
+>>> from discreet import User, connect
 >>> visits = {"who": np.array([1, 1, 2, 3]), "city": np.array(["a", "b", "a", "a"])}
 >>> cities = {"city": ["a", "b"]}
 >>> session = connect(visits, unit=User("who"), budget=ApproxDP(1, "1e-6"), table="visits", values=cities)
@@ -21,10 +22,8 @@ add noise, store, show. What is shown is what the ledger stored.
 from __future__ import annotations
 
 import json
-import os
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -34,18 +33,16 @@ from discreet.accounting.approximate import approximate
 from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
 from discreet.certificate import SigningKey, loss_to_json
-from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.events import Composed, Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
-from discreet.core.units import Row, Unit, User
-from discreet.engines.duckdb import DuckDB
+from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger
 from discreet.noise.entropy import Entropy, chosen
 from discreet.sql.answer import Answer, assemble, pack
-from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.catalog import Catalog
 from discreet.sql.measurement import CANONICAL, Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Query
@@ -53,7 +50,7 @@ from discreet.sql.relations import is_owned
 from discreet.sql.statement import Groups, statement
 from discreet.sql.statistics import Statistic, Sums
 
-__all__ = ["Quote", "Session", "connect"]
+__all__ = ["Quote", "Session"]
 
 HISTOGRAM_SHARE = Fraction(1, 10)
 """The part of a user-level query's ε that finds the clipping norm."""
@@ -75,44 +72,6 @@ class Quote:
 
     def __str__(self) -> str:
         return f"{self.loss}\n{self.plan}"
-
-
-def connect(
-    source: object,
-    *,
-    unit: Unit,
-    budget: PureDP | ApproxDP,
-    table: str | None = None,
-    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]] | None = None,
-    values: Mapping[str, Sequence[Any]] | None = None,
-    public: Mapping[str, object] | None = None,
-    max_rows: int | None = None,
-    ledger: str | os.PathLike[str] | None = None,
-    study: str | None = None,
-    analyst: str | None = None,
-) -> Session:
-    """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
-
-    `bounds` and `values` declare what columns hold; `public` names tables that protect nobody. The books are kept in
-    `ledger`, by default beside a file and for frames in a temporary file that ends with the session.
-    """
-    if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
-        raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
-    engine = DuckDB()
-    name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
-    engine.add(name, source)
-    for other, data in (public or {}).items():
-        engine.add(other, data)
-    if isinstance(unit, User):
-        column: str | None = unit.column
-    elif isinstance(unit, Row):
-        column = None
-    else:
-        raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
-    described = _declared(engine.columns(name), bounds or {}, values or {})
-    tables = [Table(name, described, column, True, max_rows)]
-    tables += [Table(other, engine.columns(other), None, False) for other in public or {}]
-    return Session(engine, Catalog(tuple(tables)), unit, budget, _books(source, ledger), name, study, analyst)
 
 
 class Session:
@@ -278,33 +237,7 @@ class _Asked:
         return "; ".join(said)
 
 
-def _declared(
-    columns: Iterable[Column],
-    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]],
-    values: Mapping[str, Sequence[Any]],
-) -> tuple[Column, ...]:
-    known = tuple(columns)
-    table = Table("declared", known)
-    facts: dict[str, Column] = {column.name: column for column in known}
-    for name, given in bounds.items():
-        column = facts[table.column(name).name]
-        facts[column.name] = replace(column, bounds=given if isinstance(given, Bounds) else Bounds(*given))
-    for name, listed in values.items():
-        column = facts[table.column(name).name]
-        facts[column.name] = replace(column, values=Categories(tuple(listed)))
-    return tuple(facts.values())
-
-
 def _declared_keys(query: Query) -> list[tuple[Any, ...]] | None:
     """All combinations of the declared values of the keys; None if any key has none."""
     lists = [key.values.values for key in query.aggregate.keys if key.values is not None]
     return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None
-
-
-def _books(source: object, ledger: str | os.PathLike[str] | None) -> Path | None:
-    if ledger is not None:
-        return Path(ledger)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser().resolve()
-        return path.with_name(path.name + ".ledger")
-    return None

@@ -9,7 +9,7 @@ from math import exp
 
 import pytest
 
-from discreet.accounting import Filter, approximate, zcdp
+from discreet.accounting import Filter, approximate, gaussian_sigma, zcdp
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,
@@ -18,6 +18,7 @@ from discreet.core.events import (
     FixedSizeSampled,
     Gaussian,
     Laplace,
+    Nothing,
     PoissonSampled,
     Pure,
     Repeated,
@@ -60,11 +61,13 @@ def best_attack(epsilon: F, step: F, allowed: Callable[[int, int], bool]) -> flo
 
 
 def rule(budget: Loss, step: F, **options: object) -> Callable[[int, int], bool]:
-    fresh = Filter(budget, **options)
+    fresh, begun = Filter(budget, **options), Filter(budget, **options)
+    begun.charge(Nothing())
 
     @cache
     def allowed(small: int, large: int) -> bool:
-        return fresh.fits(Composed((Repeated(Pure(step), small), Repeated(Pure(2 * step), large))))
+        standing = fresh if small + large == 1 else begun
+        return standing.fits(Composed((Repeated(Pure(step), small), Repeated(Pure(2 * step), large))))
 
     return allowed
 
@@ -151,12 +154,26 @@ def test_events_with_a_delta_use_the_share_set_aside() -> None:
     event = Approximate(F(1, 100), F(1, 10**7))
     assert admitted(Filter(ApproxDP(3, "1e-6")), event) == 5
     assert admitted(Filter(ApproxDP(3, "1e-6"), delta_share="0.25"), event) == 2
-    assert admitted(Filter(ApproxDP(3, "1e-6"), delta_share=0), event) == 0
+    begun = Filter(ApproxDP(3, "1e-6"), delta_share=0)
+    begun.charge(Nothing())
+    assert admitted(begun, event) == 0
     assert admitted(Filter(ApproxDP(3, "1e-6"), composition="basic"), event) == 10
-    budget = Filter(ApproxDP(3, "1e-6"), delta_share=0)
     with pytest.raises(BudgetExceeded) as caught:
-        budget.charge(event)
+        begun.charge(event)
     assert caught.value.asked == ApproxDP(0, F(1, 10**7))
+
+
+def test_the_first_event_may_take_the_whole_budget_by_its_exact_loss() -> None:
+    whole = Gaussian(gaussian_sigma(1, "1e-6", 10**6) ** 2, F(10**6))
+    budget = Filter(ApproxDP(1, "1e-6"))
+    assert budget.remaining == ApproxDP(1, "1e-6")
+    assert admitted(budget, whole) == 1
+    assert F("0.999") < budget.spent.epsilon <= 1
+    assert not budget.fits(Pure(F(1, 1000)))
+    assert Filter.revive(ApproxDP(1, "1e-6"), budget.state()).spent == budget.spent
+    late = Filter(ApproxDP(1, "1e-6"))
+    late.charge(Pure(F(1, 10**6)))
+    assert not late.fits(whole)
 
 
 @pytest.mark.parametrize("composition", ["renyi", "zcdp", "basic"])

@@ -18,13 +18,15 @@ Sums of ε, of ρ, and of divergences at a fixed order stay valid under adaptive
 * ``"zcdp"``: the same with ρ in place of the divergence at one order. It admits no more; its sum is easier to publish.
 * ``"basic"``: Σε ≤ ε and Σδ ≤ δ.
 
-Except for ``"basic"``, a share of δ is set aside for events that have a δ of their own.
+Except for ``"basic"``, a share of δ is set aside for events that have a δ of their own; and the first event is admitted
+also where only its exact loss is within the budget.
 
 Why composition and order are fixed at the start: each sum alone has its own way of failing, with probability up to δ.
 Switching, once answers are in, to whichever sum is still under its cap collects the failures of all of them, and the
 total is bounded only by the sum of their δ. The sum of pure ε is the exception, since under its cap the loss is never
 above ε: whichever of the two caps of ``"renyi"`` is reached last, the loss there exceeds ε with no more than the δ of
-the other.
+the other. Nor does the first event's exact loss add a failure: no answers were there to choose that event by, and if only
+its exact loss admits it, nothing is admitted after it.
 """
 
 from __future__ import annotations
@@ -188,7 +190,8 @@ class Filter:
         refusals: list[NotAccountable] = []
         for meter, sums in zip(self._meters, self._sums, strict=True):
             grown = None
-            if sums is not None:
+            # What is past the only event it may admit has nothing to add up any more: exact losses take time.
+            if sums is not None and not (meter.first_only and any(sums)):
                 try:
                     grown = meter.added(sums, event)
                 except NotAccountable as refusal:

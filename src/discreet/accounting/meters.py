@@ -3,7 +3,7 @@
 While every sum of a meter is at most its cap, the budget's guarantee holds for the adaptively chosen events that were
 added up. Costs never shrink a sum, so a meter that has passed a cap stays past it.
 
->>> [renyi_meter, pure_meter] = meters_for(ApproxDP(1, "1e-6"), "renyi", delta_share=0, order=20)
+>>> [renyi_meter, pure_meter, _] = meters_for(ApproxDP(1, "1e-6"), "renyi", delta_share=0, order=20)
 >>> [float(cap) for cap in pure_meter.caps]
 [1.0, 0.0]
 >>> [round(float(cap), 4) for cap in renyi_meter.caps]
@@ -48,6 +48,8 @@ class Meter:
     """What is left of the caps, as the loss of one event that fits."""
     order: Fraction | None = None
     """The Rényi order at which divergences are added up, for a meter that has one."""
+    first_only: bool = False
+    """Whether it admits one event, the first."""
 
     @property
     def start(self) -> Sums:
@@ -108,7 +110,7 @@ def meters_for(
             pure_meter = _stated(ApproxDP(epsilon, own), _pure_cost)
             rest = ApproxDP(epsilon, delta - own)
             concentrated = _zcdp_meter(rest, own) if composition == "zcdp" else _renyi_meter(rest, own, order)
-            return (concentrated, pure_meter)
+            return (concentrated, pure_meter, _alone_meter(budget))
 
 
 def _single(caps: Sums, cost: Callable[[Event], Sums], name: Callable[[Fraction], Loss]) -> Meter:
@@ -149,6 +151,20 @@ def _zcdp_meter(budget: ApproxDP, own: Fraction) -> Meter:
         return ApproxDP(affordable(ZCDP(sums[0]), PureDP).epsilon, sums[1])
 
     return Meter((affordable(budget, ZCDP).rho, own), cost, (ZCDP, _only_delta), spent, room)
+
+
+def _alone_meter(budget: ApproxDP) -> Meter:
+    def cost(event: Event) -> Sums:
+        return Fraction(1), approximate(event, budget.delta).epsilon
+
+    def loss(sums: Sums) -> ApproxDP:
+        return ApproxDP(sums[1], budget.delta if sums[1] else 0)
+
+    def room(sums: Sums) -> ApproxDP:
+        return budget if sums[0] else ApproxDP(0, 0)
+
+    names = (lambda count: room((count,)), lambda epsilon: ApproxDP(epsilon, budget.delta))
+    return Meter((Fraction(1), budget.epsilon), cost, names, loss, room, first_only=True)
 
 
 def _basic_cost(event: Event) -> Sums:

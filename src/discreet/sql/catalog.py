@@ -17,7 +17,7 @@ from typing import Literal, get_args
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 
-__all__ = ["Catalog", "Column", "Table", "Type", "nearest"]
+__all__ = ["Catalog", "Column", "Link", "Table", "Type", "nearest"]
 
 Type = Literal["integer", "real", "boolean", "text", "date", "timestamp"]
 
@@ -39,8 +39,18 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Link:
+    """How rows without a unit column have owners: each belongs to whoever owns a row of the private table `table` whose
+    `key` equals its `column`. They are seen only through such rows: joined to `table` on exactly these two columns."""
+
+    column: str
+    table: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Table:
-    """A table: public, or private with a unit column (None: every row is a unit of its own)."""
+    """A table: public, or private with a unit column or a link (neither: every row is a unit of its own)."""
 
     name: str
     columns: tuple[Column, ...]
@@ -48,6 +58,11 @@ class Table:
     private: bool = True
     max_rows: int | None = None
     """The most rows one unit has, if the steward knows; intervals then cover what bounding leaves out."""
+    link: Link | None = None
+    unique: tuple[str, ...] = ()
+    """Columns of a public table that hold no value twice and no NULL: a join on one of them repeats no row."""
+    omitted: tuple[tuple[str, str], ...] = ()
+    """Names and types of columns that queries cannot use."""
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]
@@ -55,12 +70,23 @@ class Table:
             raise InvalidArgument("columns", names, "distinct whatever the case", "rename one of them")
         if self.unit is not None:
             self.column(self.unit)
+        if self.link is not None:
+            self.column(self.link.column)
+            if self.unit is not None or not self.private:
+                remedy = "leave out the link, or the unit column"
+                raise InvalidArgument("link", self.link, "of a private table without a unit column", remedy)
+        for name in self.unique:
+            self.column(name)
 
     def column(self, name: str) -> Column:
         """The column of that name, whatever the case."""
         for column in self.columns:
             if column.name.lower() == name.lower():
                 return column
+        for omitted, kind in self.omitted:
+            if omitted.lower() == name.lower():
+                bound = f"of a type that queries can use; {omitted} is {kind}"
+                raise InvalidArgument("column", name, bound, "have the steward declare its type in `types`")
         raise InvalidArgument("column", name, f"one of the columns of {self.name}", nearest(name, self.names))
 
     @property
@@ -79,6 +105,18 @@ class Catalog:
         names = [table.name.lower() for table in self.tables]
         if len(set(names)) != len(names):
             raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+        for table in self.tables:
+            if table.link is not None:
+                self._check_link(table, table.link)
+
+    def _check_link(self, table: Table, link: Link) -> None:
+        parent = self.table(link.table)
+        if not parent.private or parent.unit is None:
+            bound = "to a private table with a unit column"
+            raise InvalidArgument("link", link, bound, "link it to the table whose rows have owners")
+        kinds = table.column(link.column).type, parent.column(link.key).type
+        if kinds[0] != kinds[1]:
+            raise InvalidArgument("link", kinds, "columns of one type", "declare the type of one of them in `types`")
 
     def table(self, name: str) -> Table:
         """The table of that name, whatever the case."""

@@ -8,21 +8,24 @@ The mechanisms are in `discreet.mechanisms`, composition and calibration in `dis
 `discreet.noise`, the auditor in `discreet.adversary`.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import (
-    AnswerFailed,
-    BudgetExceeded,
-    DiscreetError,
-    EntropyFailure,
-    InvalidArgument,
-    NotAccountable,
-    Unsupported,
-)
-from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
-from discreet.core.mechanism import Mechanism, Release
-from discreet.core.units import Edge, Event, Node, Row, User
+if TYPE_CHECKING:
+    from discreet.connection import connect
+    from discreet.core.domains import Bounds, Categories
+    from discreet.core.errors import (
+        AnswerFailed,
+        BudgetExceeded,
+        DiscreetError,
+        EntropyFailure,
+        InvalidArgument,
+        NotAccountable,
+        Unsupported,
+    )
+    from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
+    from discreet.core.mechanism import Mechanism, Release
+    from discreet.core.units import Edge, Event, Node, Row, User
 
 __version__ = "0.1.0"
 
@@ -51,10 +54,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`connect` brings SQL with it, which takes a while to load: not before it is asked for."""
-    if name != "connect":
-        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    from discreet.connection import connect
+_HOMES = {
+    "connection": ("connect",),
+    "core.domains": ("Bounds", "Categories"),
+    "core.losses": ("ZCDP", "ApproxDP", "PureDP", "RenyiDP"),
+    "core.mechanism": ("Mechanism", "Release"),
+    "core.units": ("Edge", "Event", "Node", "Row", "User"),
+}
+"""Where the names are from; all others are errors."""
 
-    return connect
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when they are asked for: numbers and SQL take a while, and not everybody needs them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    home = next((home for home, names in _HOMES.items() if name in names), "core.errors")
+    globals()[name] = getattr(import_module(f"discreet.{home}"), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

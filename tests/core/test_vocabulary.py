@@ -20,6 +20,7 @@ ONE_OF_EACH = [
     events.Gaussian(Fraction(7, 2), Fraction(2), 3),
     events.Pure(Fraction(1, 3)),
     events.BoundedRange(Fraction(1, 3)),
+    events.BoundedRanges(Fraction(1, 9), 7),
     events.Approximate(Fraction(1), Fraction(1, 10**9)),
     events.Composed((events.Pure(Fraction(1)), events.Nothing())),
     events.Repeated(events.Pure(Fraction(1)), 5),
@@ -37,8 +38,8 @@ def test_events_survive_json_to_the_last_digit(event: events.Event) -> None:
 def test_every_event_has_a_stored_name_and_the_names_are_these() -> None:
     kinds = {to_json(event)["kind"] for event in ONE_OF_EACH}
     assert kinds == {
-        "nothing", "laplace", "gaussian", "pure", "bounded_range", "approximate", "composed", "repeated",
-        "poisson_sampled", "fixed_size_sampled",
+        "nothing", "laplace", "gaussian", "pure", "bounded_range", "bounded_ranges", "approximate", "composed",
+        "repeated", "poisson_sampled", "fixed_size_sampled",
     }  # fmt: skip
     assert {type(event) for event in ONE_OF_EACH} == set(events.Event.__subclasses__())
 
@@ -53,6 +54,8 @@ def test_events_cannot_be_changed_or_made_from_junk() -> None:
         lambda: events.Laplace(1, 1.5),
         lambda: events.Gaussian(float("nan"), 1),
         lambda: events.Pure(-1),
+        lambda: events.BoundedRanges(-1, 1),
+        lambda: events.BoundedRanges(1, 0),
         lambda: events.Approximate(1, 2),
         lambda: events.Composed(("laplace",)),
         lambda: events.Repeated(events.Nothing(), -1),

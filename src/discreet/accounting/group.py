@@ -20,6 +20,7 @@ from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,
     BoundedRange,
+    BoundedRanges,
     Composed,
     Event,
     Gaussian,
@@ -79,6 +80,8 @@ def _grouped_event(event: Event, k: int) -> Event:
             return Pure(k * epsilon)
         case BoundedRange(epsilon):
             return BoundedRange(k * epsilon)
+        case BoundedRanges(squared_epsilon, dimension):
+            return BoundedRanges(k**2 * squared_epsilon, dimension)
         case Approximate(epsilon, delta):
             return Approximate(k * epsilon, _grouped_delta(epsilon, delta, k))
         case Repeated(inner, count):

@@ -25,6 +25,7 @@ from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,
     BoundedRange,
+    BoundedRanges,
     Composed,
     Event,
     FixedSizeSampled,
@@ -79,6 +80,8 @@ def flatten(event: Event, times: int = 1) -> Counter[Event]:
         case Nothing() | PoissonSampled(rate=0) | FixedSizeSampled(sample=0) | Laplace(sensitivity=0):
             pass
         case Pure(epsilon=0) | BoundedRange(epsilon=0) | Approximate(epsilon=0, delta=0):
+            pass
+        case BoundedRanges(squared_epsilon=0):
             pass
         case Gaussian(squared_sensitivity=moved) if moved < 1:
             pass
@@ -146,6 +149,8 @@ def _laws(events: Mapping[Event, int]) -> tuple[Laws, Laws, Fraction]:
                 share = float_up(max(Fraction(sample, population), FAINT))
                 both.append((Mirrored(PoissonRemove(share, _single(same))) if share < 1 else _single(same), count))
                 slack += count * each
+            case BoundedRanges():
+                raise NotAccountable("PLD", event, "use zcdp or renyi: how the ranges are spread is not known")
             case _:
                 raise NotAccountable("PLD", event, "describe the computation by events of discreet.core.events")
     if squared_shift:

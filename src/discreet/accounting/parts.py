@@ -17,6 +17,7 @@ from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,
     BoundedRange,
+    BoundedRanges,
     Composed,
     Event,
     FixedSizeSampled,
@@ -124,5 +125,7 @@ def _costless(event: Event) -> bool:
             return event.squared_sensitivity == 0
         case Pure() | BoundedRange():
             return event.epsilon == 0
+        case BoundedRanges():
+            return event.squared_epsilon == 0
         case _:
             return False

@@ -15,6 +15,7 @@ from discreet.accounting.parts import parts, rate_of
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     BoundedRange,
+    BoundedRanges,
     Event,
     FixedSizeSampled,
     Laplace,
@@ -22,7 +23,7 @@ from discreet.core.events import (
     Pure,
 )
 from discreet.core.losses import PureDP
-from discreet.core.rounding import ball
+from discreet.core.rounding import ball, sqrt_up
 
 __all__ = ["amplified", "pure"]
 
@@ -54,6 +55,9 @@ def _epsilon(leaf: Event) -> Fraction:
             return sensitivity / scale
         case Pure(epsilon) | BoundedRange(epsilon):
             return epsilon
+        case BoundedRanges(squared_epsilon, dimension):
+            # Σ ε_i is largest when all are equal.
+            return sqrt_up(squared_epsilon * dimension)
         case PoissonSampled() | FixedSizeSampled():
             return amplified(pure(leaf.event).epsilon, rate_of(leaf))
         case _:

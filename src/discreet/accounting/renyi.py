@@ -38,6 +38,7 @@ from discreet.accounting.sampling import (
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     BoundedRange,
+    BoundedRanges,
     Event,
     FixedSizeSampled,
     Gaussian,
@@ -47,7 +48,7 @@ from discreet.core.events import (
 )
 from discreet.core.exact import Exactable, exact
 from discreet.core.losses import RenyiDP
-from discreet.core.rounding import PRECISION, ball, upper
+from discreet.core.rounding import PRECISION, ball, sqrt_up, upper
 
 __all__ = ["DEFAULT_ORDERS", "renyi"]
 
@@ -83,6 +84,8 @@ def _divergences(leaf: Event, orders: tuple[Fraction, ...]) -> Sequence[Fraction
                 min(order * epsilon**2 / 8, _within(epsilon, lambda a: _bounded_range(epsilon, a), order))
                 for order in orders
             ]
+        case BoundedRanges(squared_epsilon, dimension):
+            return [min(order * squared_epsilon / 8, sqrt_up(squared_epsilon * dimension)) for order in orders]
         case PoissonSampled() | FixedSizeSampled():
             return _sampled(leaf, orders)
         case _:

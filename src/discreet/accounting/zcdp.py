@@ -31,6 +31,7 @@ from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,
     BoundedRange,
+    BoundedRanges,
     Event,
     FixedSizeSampled,
     Gaussian,
@@ -39,7 +40,7 @@ from discreet.core.events import (
     Pure,
 )
 from discreet.core.losses import ZCDP
-from discreet.core.rounding import ball
+from discreet.core.rounding import ball, sqrt_up
 
 __all__ = ["pure_rho", "zcdp"]
 
@@ -64,6 +65,8 @@ def _rho(leaf: Event) -> Fraction:
             return pure_rho(epsilon)
         case BoundedRange(epsilon):
             return min(epsilon**2 / 8, pure_rho(epsilon))
+        case BoundedRanges(squared_epsilon, dimension):
+            return min(squared_epsilon / 8, pure_rho(sqrt_up(squared_epsilon * dimension)))
         case PoissonSampled() | FixedSizeSampled():
             raise NotAccountable("zCDP", leaf, "use renyi or pld: sampling helps only at small orders")
         case Approximate():

@@ -25,6 +25,7 @@ from discreet.core.exact import at_least, count, exact, natural, positive, proba
 __all__ = [
     "Approximate",
     "BoundedRange",
+    "BoundedRanges",
     "Composed",
     "Event",
     "FixedSizeSampled",
@@ -96,6 +97,20 @@ class BoundedRange(Event):
 
     def __post_init__(self) -> None:
         _set(self, "epsilon", at_least("epsilon", self.epsilon, 0))
+
+
+@dataclass(frozen=True)
+class BoundedRanges(Event):
+    """Up to `dimension` computations, each free to depend on the outputs before it: for each neighbour pair there are
+    numbers ε_i with Σ ε_i² ≤ squared_epsilon such that the i-th, given the outputs before it, is a `BoundedRange(ε_i)`
+    for that pair. A unit may move many of them a little or few of them much."""
+
+    squared_epsilon: Fraction
+    dimension: int
+
+    def __post_init__(self) -> None:
+        _set(self, "squared_epsilon", at_least("squared_epsilon", self.squared_epsilon, 0))
+        _set(self, "dimension", natural("dimension", self.dimension))
 
 
 @dataclass(frozen=True)
@@ -176,6 +191,7 @@ _KINDS: dict[str, type[Event]] = {
     "gaussian": Gaussian,
     "pure": Pure,
     "bounded_range": BoundedRange,
+    "bounded_ranges": BoundedRanges,
     "approximate": Approximate,
     "composed": Composed,
     "repeated": Repeated,

@@ -55,7 +55,7 @@ def test_one_computation_is_one_range() -> None:
 def test_a_thousand_ranges_are_cheap_together_where_delta_is_allowed() -> None:
     event = BoundedRanges(F(1, 4), 1000)
     assert pure(event).epsilon > 15
-    assert account(event, like=ApproxDP, delta="1e-6").epsilon < 1
+    assert account(event, like=ApproxDP, delta="1e-6").epsilon < F(5, 4)
 
 
 def test_groups_costless_events_and_filters() -> None:

@@ -17,7 +17,7 @@ $(VENV)/benched: $(VENV)/installed
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/python examples/health_survey.py
+	$(BIN)/discreet demo
 
 test: lint
 	$(BIN)/python -m pytest --numprocesses $(JOBS)

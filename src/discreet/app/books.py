@@ -1,0 +1,189 @@
+"""The books as a steward reads them: what is spent and left, the entries, the public register.
+
+Entries show when and for whom something was charged. Neither answers nor the time an answer took are shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+from discreet.app.numerals import brief, loss_record
+from discreet.app.outcome import Cells
+from discreet.app.pictures import gauge
+from discreet.app.settings import Settings
+from discreet.certificate import SigningKey
+from discreet.core.errors import InvalidArgument
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.ledger import Entry, Head, Ledger, Standing
+from discreet.ledger.notation import loss_from_plain
+
+__all__ = [
+    "anchor",
+    "entries",
+    "entry_cells",
+    "kinds_cells",
+    "opened",
+    "protected",
+    "register",
+    "register_cells",
+    "standing_cells",
+    "standing_record",
+    "standings",
+]
+
+_SHOWN = ("sequence", "time", "kind", "account", "events", "charge", "spent", "budget", "source", "note")
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Ledger]:
+    """The ledger of the settings."""
+    if not settings.books.exists():
+        remedy = "ask something first: the books are opened with the first question"
+        raise InvalidArgument("ledger", str(settings.books), "an existing file", remedy)
+    with Ledger.at(settings.books, create=False) as ledger:
+        yield ledger
+
+
+def standings(settings: Settings) -> list[Standing]:
+    """How every account stands, parents first; before the first question, the budget as it is declared."""
+    if not settings.books.exists():
+        nothing = PureDP(0) if isinstance(settings.budget, PureDP) else ApproxDP(0, 0)
+        return [Standing((str(settings.table),), settings.budget, nothing, settings.budget, Fraction(0))]
+    with opened(settings) as ledger:
+        return [ledger.standing(path)[-1] for path in ledger.accounts()]
+
+
+def standing_cells(found: list[Standing]) -> list[Cells]:
+    """Accounts as a tree, with what they may spend, have spent and have left."""
+    return [
+        Cells("account", [_indented(s.account) for s in found]),
+        Cells("budget", ["" if s.budget is None else brief(s.budget) for s in found], firm=True),
+        Cells("spent", [brief(s.spent) for s in found], firm=True),
+        Cells("left", ["" if s.remaining is None else brief(s.remaining, down=True) for s in found], firm=True),
+        Cells("used", [f"{gauge(float(s.used), 8)} {_percent(float(s.used)):>7}" for s in found], True, True),
+    ]
+
+
+def standing_record(standing: Standing) -> dict[str, Any]:
+    """One account for JSON."""
+    return {
+        "account": list(standing.account),
+        "budget": None if standing.budget is None else loss_record(standing.budget),
+        "spent": loss_record(standing.spent),
+        "remaining": None if standing.remaining is None else loss_record(standing.remaining, down=True),
+        "used": float(standing.used),
+    }
+
+
+def entries(settings: Settings, last: int | None) -> list[dict[str, Any]]:
+    """The entries, or the last few, without hashes of answers and without the times at which answers were ready."""
+    with opened(settings) as ledger:
+        since = 0 if last is None else max(0, ledger.head().sequence - last)
+        return [_entry(entry) for entry in ledger.entries(since)]
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    content = {key: value for key, value in entry.content.items() if key in _SHOWN and value not in (None, "")}
+    if content["kind"] == "release":
+        del content["time"]
+    if "events" in content:
+        content["events"] = [event["kind"] for event in content["events"]]
+    return content | {"hash": entry.hash}
+
+
+def entry_cells(found: list[dict[str, Any]]) -> list[Cells]:
+    """Entries, one a line."""
+    return [
+        Cells("#", [str(entry["sequence"]) for entry in found], right=True, firm=True),
+        Cells("when", [entry.get("time", "")[:16].replace("T", " ") for entry in found], firm=True),
+        Cells("what", [entry["kind"] for entry in found], firm=True),
+        Cells("account", ["/".join(entry.get("account", ())) for entry in found]),
+        Cells("", [_details(entry) for entry in found]),
+        Cells("hash", [entry["hash"][:8] for entry in found], firm=True),
+    ]
+
+
+def _details(entry: dict[str, Any]) -> str:
+    match entry["kind"]:
+        case "charge":
+            return " + ".join(entry["events"])
+        case "release":
+            return f"of charge {entry['charge']}"
+        case "open" | "amend" if "budget" in entry:
+            return f"budget {brief(loss_from_plain(entry['budget']))}"
+        case _:
+            return str(entry.get("note", ""))
+
+
+def anchor(text: str | None) -> Head | None:
+    """A head noted earlier, written number:hash."""
+    if text is None:
+        return None
+    number, _, digest = text.partition(":")
+    if not number.isdecimal() or len(digest) != 64:
+        raise InvalidArgument("anchor", text, "number:hash", "give it as discreet ledger check printed it")
+    return Head(int(number), digest.lower())
+
+
+def register(settings: Settings) -> dict[str, Any]:
+    """What may be published: the ledger's register, the kinds of questions asked, and the key that signs."""
+    with opened(settings) as ledger:
+        found = ledger.registry()
+        for dataset in found["data_sets"]:
+            dataset["questions"] = dict(Counter(_kinds(ledger, dataset["name"])).most_common())
+    key = settings.books.with_name(settings.books.name + ".key")
+    return found | {"key": SigningKey.at(key).public if key.exists() else None}
+
+
+def _kinds(ledger: Ledger, dataset: str) -> Iterator[str]:
+    """For each question, the kinds of its events."""
+    for entry in ledger.entries():
+        content = entry.content
+        if content["kind"] == "charge" and content["account"][0] == dataset:
+            yield " + ".join(event["kind"] for event in content["events"])
+
+
+def register_cells(dataset: dict[str, Any]) -> list[Cells]:
+    """The accounts of a data set in the register."""
+    lines = dataset["accounts"]
+    return [
+        Cells("account", [_indented(line["account"]) for line in lines]),
+        Cells("budget", [_numbers(line["budget"]) for line in lines], firm=True),
+        Cells("spent", [_numbers(line["spent"]) for line in lines], firm=True),
+        Cells("used", [_percent(line["used"]) for line in lines], True, True),
+        Cells("a day", [_percent(line["used_per_day"]) for line in lines], True, True),
+        Cells("releases", [f"{line['releases']:,}" for line in lines], True, True),
+    ]
+
+
+def kinds_cells(questions: dict[str, int]) -> list[Cells]:
+    """How many questions there were of each kind."""
+    asked = [f"{number:,}" for number in questions.values()]
+    return [Cells("questions by their events", list(questions)), Cells("asked", asked, right=True, firm=True)]
+
+
+def protected(unit: dict[str, Any]) -> str:
+    """Who a data set protects."""
+    who = f"all rows of one {unit['column']!r}" if "column" in unit else f"one {unit['kind'].lower()}"
+    return f"{who}, {unit['neighbours']} neighbours"
+
+
+def _indented(account: Sequence[str]) -> str:
+    return "  " * (len(account) - 1) + account[-1]
+
+
+def _percent(part: float) -> str:
+    return f"{part * 100:.1f} %"
+
+
+def _numbers(record: dict[str, Any] | None) -> str:
+    """The loss as its text has it, which is rounded less than its floats."""
+    if record is None:
+        return ""
+    numbers = dict(re.findall(r"(\w+)=([^,)]+)", record["text"]))
+    return brief(loss_from_plain({"definition": record["definition"], **numbers})) if numbers else str(record["text"])

@@ -1,0 +1,385 @@
+"""The command `discreet`: ask private questions, keep the books, check certificates.
+
+Each command reads its arguments and calls one function of this folder; what takes long to load is loaded by the
+command that needs it, so that help and completion come at once. Numbers such as ε stay text until the library reads
+them exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import discreet
+
+if TYPE_CHECKING:
+    from discreet.app.settings import Settings
+
+__all__ = ["app"]
+
+
+ORDER = ("init", "add", "query", "price", "budget", "ledger", "registry", "verify", "demo")
+
+
+class Reporting(TyperGroup):
+    """Commands whose errors become one message and an exit code, never a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if hasattr(error, "format_message"):
+                raise
+            from discreet.app.failures import Failure
+
+            failure = Failure.of(error)
+            if ctx.meta.get("json"):
+                typer.echo(json.dumps(failure.as_record(), ensure_ascii=False))
+            typer.secho(f"discreet: {failure.message}", err=True, fg="red")
+            raise typer.Exit(failure.code) from None
+
+
+app = typer.Typer(cls=Reporting, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
+budget_app = typer.Typer(invoke_without_command=True)
+ledger_app = typer.Typer(invoke_without_command=True)
+
+
+def _remember(ctx: typer.Context, value: bool) -> bool:
+    ctx.meta["json"] = value
+    return value
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"discreet {discreet.__version__}")
+        raise typer.Exit
+
+
+def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The question so far, its last word completed to the name of a table."""
+    from discreet.app.completion import completed
+
+    return completed(incomplete, Path.cwd())
+
+
+Question = Annotated[
+    str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=_table_names)
+]
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the question may cost.", metavar="NUMBER")]
+Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
+Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]
+Source = Annotated[Path | None, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")]
+UnitColumn = Annotated[str | None, typer.Option("--unit", help="The column that tells people apart.", metavar="COLUMN")]
+RowLevel = Annotated[bool, typer.Option("--row-level", help="Each row is a person of its own.")]
+Neighbours = Annotated[str | None, typer.Option(help="add_remove (the default) or replace.", metavar="RELATION")]
+BoundsOption = Annotated[
+    list[str] | None, typer.Option("--bounds", help="Ends of numbers, such as age=0:120.", metavar="COLUMN=LOW:HIGH")
+]
+ValuesOption = Annotated[
+    list[str] | None, typer.Option("--values", help="All values, such as city=A,B,C.", metavar="COLUMN=A,B,…")
+]
+MaxRows = Annotated[int | None, typer.Option(min=1, help="The most rows a person has, if known.")]
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="The configuration file, instead of the nearest discreet.toml.", envvar="DISCREET_CONFIG"),
+    ] = None,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    """Private answers from sensitive data: ask in SQL, know the price beforehand, get honest intervals."""
+    ctx.meta["config"] = config
+
+
+@app.command()
+def init(
+    source: Source = None,
+    unit: UnitColumn = None,
+    epsilon: Annotated[str | None, typer.Option(help="How much may ever be spent.", metavar="NUMBER")] = None,
+    delta: Annotated[str | None, typer.Option(help="The chance of a worse loss; none by default.")] = None,
+    name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
+    row_level: RowLevel = False,
+    neighbours: Neighbours = None,
+    bounds: BoundsOption = None,
+    values: ValuesOption = None,
+    max_rows: MaxRows = None,
+    public: Annotated[list[str] | None, typer.Option(help="A table that protects nobody.", metavar="NAME=FILE")] = None,
+    ledger: Annotated[str | None, typer.Option(help="Where the books are kept; by default beside the source.")] = None,
+    study: Study = None,
+    analyst: Analyst = None,
+) -> None:
+    """Write discreet.toml: who is protected, and how much may ever be told."""
+    asking = _attended()
+    if asking and source is None:
+        source = Path(typer.prompt("Table (a Parquet or CSV file or folder, or a DuckDB file)"))
+    if asking and source is not None and unit is None and not row_level:
+        unit = typer.prompt("Column that tells people apart (empty: each row is a person)", default="") or None
+        row_level = unit is None
+    if asking and epsilon is None:
+        epsilon = typer.prompt("Budget for ever, ε", default="1")
+        delta = delta or typer.prompt("δ, the chance of a worse loss (0 for none)", default="1e-6")
+    if epsilon is None:
+        raise typer.BadParameter("state how much may ever be spent", param_hint="--epsilon")
+    from discreet.app.registration import NewTable, create
+
+    table = None
+    if source is not None:
+        table = NewTable(source, name, unit, row_level, neighbours, bounds or (), values or (), max_rows)
+    others = {"ledger": ledger, "study": study, "analyst": analyst}
+    path = create(Path.cwd(), epsilon, None if delta == "0" else delta, table, public or (), others)
+    typer.echo(f"Wrote {path.name}.")
+    if table is None:
+        typer.echo("Next: discreet add FILE --unit COLUMN")
+    else:
+        typer.echo(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title}" --epsilon 0.1')
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")],
+    unit: UnitColumn = None,
+    name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
+    row_level: RowLevel = False,
+    neighbours: Neighbours = None,
+    bounds: BoundsOption = None,
+    values: ValuesOption = None,
+    max_rows: MaxRows = None,
+    public: Annotated[bool, typer.Option("--public", help="It protects nobody.")] = False,
+) -> None:
+    """Add a table to discreet.toml."""
+    from discreet.app.registration import NewTable
+    from discreet.app.registration import add as record
+    from discreet.app.settings import find
+
+    path = find(Path.cwd(), ctx.meta["config"])
+    table = NewTable(source, name, unit, row_level, neighbours, bounds or (), values or (), max_rows, public)
+    record(path, table)
+    typer.echo(f"Added {table.title} to {path.name}.")
+
+
+@app.command()
+def query(
+    ctx: typer.Context,
+    question: Question,
+    epsilon: Epsilon,
+    level: Annotated[str, typer.Option(help="How sure intervals are.", metavar="NUMBER")] = "0.95",
+    study: Study = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    html: Annotated[Path | None, typer.Option(help="Also write a page.", metavar="FILE")] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Also write the certificate.", metavar="FILE")] = None,
+    plot: Annotated[bool, typer.Option(help="Draw answers with one key.")] = True,
+) -> None:
+    """Answer a question; the same question again is free."""
+    if as_json and as_csv:
+        raise typer.BadParameter("choose one of --json and --csv")
+    settings, text = _settings(ctx), _read(question)
+    from discreet.app.questions import ask
+
+    outcome = ask(settings, text, epsilon, level, study, analyst)
+    if html is not None:
+        from discreet.app.page import page
+
+        html.write_text(page(outcome, text), encoding="utf-8")
+    if certificate is not None:
+        certificate.write_text(json.dumps(outcome.answer.certificate, indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        _print_json(outcome.as_record())
+    elif as_csv:
+        typer.echo(outcome.as_csv(), nl=False)
+    else:
+        from discreet.app.terminal import show_outcome
+
+        show_outcome(outcome, plot=plot)
+
+
+@app.command()
+def price(
+    ctx: typer.Context,
+    question: Question,
+    epsilon: Epsilon,
+    study: Study = None,
+    analyst: Analyst = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what a question would cost and how it would be answered; nothing is spent."""
+    settings, text = _settings(ctx), _read(question)
+    from discreet.app.questions import price as quoted
+
+    priced = quoted(settings, text, epsilon, study, analyst)
+    if as_json:
+        _print_json(priced.as_record())
+    else:
+        from discreet.app.terminal import show_price
+
+        show_price(priced)
+
+
+@budget_app.callback()
+def budget(ctx: typer.Context, as_json: Json = False) -> None:
+    """Show what is spent and left, by data set, study and analyst."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from discreet.app.books import standing_cells, standing_record, standings
+
+    found = standings(_settings(ctx))
+    if as_json:
+        _print_json([standing_record(standing) for standing in found])
+    else:
+        _print_grid(standing_cells(found))
+
+
+@budget_app.command()
+def amend(
+    ctx: typer.Context,
+    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The new budget.", metavar="NUMBER")],
+    delta: Annotated[str | None, typer.Option(help="The new δ; by default as it is.", metavar="NUMBER")] = None,
+    study: Annotated[str | None, typer.Option(help="Of this study only.", metavar="NAME")] = None,
+    analyst: Annotated[str | None, typer.Option(help="Of this analyst only.", metavar="NAME")] = None,
+    note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
+) -> None:
+    """Change a budget on record: of the data set, or of a study or analyst in it."""
+    from discreet.app.amendment import amend as change
+
+    settings = _settings(ctx)
+    account = change(settings, epsilon, delta, study, analyst, note)
+    typer.echo(f"The budget of {'/'.join(account)} is changed, on record.")
+
+
+@ledger_app.callback()
+def ledger(
+    ctx: typer.Context,
+    last: Annotated[int | None, typer.Option(min=1, help="Only so many entries, the latest.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the entries of the books."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from discreet.app.books import entries, entry_cells
+
+    found = entries(_settings(ctx), last)
+    if as_json:
+        _print_json(found)
+    else:
+        _print_grid(entry_cells(found))
+
+
+@ledger_app.command()
+def check(
+    ctx: typer.Context,
+    anchor: Annotated[
+        str | None, typer.Option(help="A head noted earlier, as this command prints it.", metavar="NUMBER:HASH")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read all the books again: the chain of hashes, every sum, every release."""
+    from discreet.app.books import anchor as noted
+    from discreet.app.books import opened
+
+    head = noted(anchor)
+    with opened(_settings(ctx)) as books:
+        report = books.check(head)
+    fault = None if report.fault is None else {"entry": report.fault.sequence, "what": report.fault.what}
+    place = f"{report.head.sequence}:{report.head.hash}"
+    if as_json:
+        _print_json({"sound": report.sound, "head": place, "fault": fault})
+    elif fault is None:
+        typer.echo(f"sound, {report.head.sequence} entries; head {place}")
+    else:
+        where = "the books" if fault["entry"] is None else f"entry {fault['entry']}"
+        typer.secho(f"discreet: {where}: {fault['what']}", err=True, fg="red")
+    raise typer.Exit(0 if report.sound else 1)
+
+
+@app.command()
+def registry(ctx: typer.Context, as_json: Json = False) -> None:
+    """Print what may be published: who is protected, what was spent, by which kinds of questions."""
+    from discreet.app.books import kinds_cells, protected, register, register_cells
+
+    found = register(_settings(ctx))
+    if as_json:
+        _print_json(found)
+        return
+    typer.echo(f"ledger {found['ledger']}, entry {found['head']['sequence']}, {found['time']}")
+    typer.echo(f"certificates are signed by\n       {found['key']}")
+    for dataset in found["data_sets"]:
+        typer.echo(f"\n{dataset['name']} protects {protected(dataset['unit'])}")
+        _print_grid(register_cells(dataset))
+        if dataset["questions"]:
+            _print_grid(kinds_cells(dataset["questions"]))
+
+
+@app.command()
+def verify(
+    certificate: Annotated[Path, typer.Argument(help="What --certificate wrote.", exists=True, dir_okay=False)],
+    key: Annotated[str | None, typer.Option(help="The public key it must be signed by.", metavar="HEX")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a certificate offline: its signature, and its loss from the events that were run."""
+    from discreet.app.credentials import checked
+
+    found = checked(certificate, key)
+    if as_json:
+        _print_json(found.as_record())
+    elif found.valid:
+        from discreet.app.terminal import console, facts
+
+        console().print(facts(found.lines(known=key is not None)))
+    if found.reason:
+        typer.secho(f"discreet: not valid: {found.reason}", err=True, fg="red")
+    raise typer.Exit(0 if found.valid else 1)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path | None, typer.Option(help="Keep its files there, to play on.", file_okay=False)] = None,
+) -> None:
+    """Tell the whole story on a real health survey, with an attack at the end."""
+    from discreet.app.demo import run
+
+    run(folder)
+
+
+app.add_typer(budget_app, name="budget")
+app.add_typer(ledger_app, name="ledger")
+
+
+def _settings(ctx: typer.Context) -> Settings:
+    from discreet.app.settings import Settings, find
+
+    return Settings.read(find(Path.cwd(), ctx.meta["config"]))
+
+
+def _attended() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def _read(question: str) -> str:
+    return sys.stdin.read() if question == "-" else question
+
+
+def _print_json(record: object) -> None:
+    typer.echo(json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def _print_grid(columns: Any) -> None:
+    from discreet.app.terminal import console, grid
+
+    console().print(grid(columns))

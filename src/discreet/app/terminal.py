@@ -1,0 +1,113 @@
+"""Answers, prices and budgets on a terminal: aligned numbers, intervals beside them, a plot, and what is left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from discreet.app.numerals import loss, number, places, shown
+from discreet.app.outcome import Cells, Outcome
+from discreet.app.pictures import BAR, bars, gauge
+from discreet.core.losses import Loss
+
+if TYPE_CHECKING:
+    from discreet.app.questions import Priced
+
+__all__ = ["console", "facts", "grid", "show_outcome", "show_price", "standing_line"]
+
+MOST_BARS = 40
+WIDEST_LABEL = 24
+WIDEST_PLOT = 100
+
+
+def console(*, errors: bool = False) -> Console:
+    """Standard output, or standard error."""
+    return Console(file=sys.stderr if errors else sys.stdout, highlight=False, soft_wrap=False)
+
+
+def grid(columns: Iterable[Cells]) -> Table:
+    """Columns of texts, numbers to the right."""
+    listed = list(columns)
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
+    for column in listed:
+        quiet = column.title.startswith("± ") or column.title.endswith(" interval")
+        table.add_column(
+            Text(column.title),
+            justify="right" if column.right else "left",
+            style="dim" if quiet else "",
+            overflow="fold",
+            no_wrap=column.firm,
+        )
+    for row in zip(*(column.texts for column in listed), strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def facts(lines: Iterable[tuple[str, str]]) -> Table:
+    """Names and what they stand for, one a line."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", justify="left", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in lines:
+        table.add_row(name, Text(text))
+    return table
+
+
+def show_outcome(outcome: Outcome, *, plot: bool = True) -> None:
+    """The whole answer."""
+    out = console()
+    out.print(grid(outcome.columns()))
+    if plot:
+        _plot(out, outcome)
+    for note in outcome.answer.notes:
+        out.print(Padding(Text(note, style="dim italic"), (0, 0, 1, 0)))
+    lines = [("cost", "nothing: this was asked before" if outcome.free else loss(outcome.answer.loss))]
+    out.print(facts([*lines, ("budget", standing_line(outcome.used, outcome.remaining, outcome.more))]))
+
+
+def show_price(priced: Priced) -> None:
+    """What a question would cost and how it would be answered."""
+    lines = [("cost", loss(priced.quote.loss)), ("plan", "\n".join(priced.words))]
+    console().print(facts([*lines, ("left", f"{loss(priced.remaining, down=True)} for one question")]))
+
+
+def standing_line(used: Fraction, remaining: Loss, more: int | None = None) -> str:
+    """A gauge of the budget with what is left of it."""
+    enough = "" if more is None else f", enough for {more:,} more like this"
+    part = f"{gauge(float(used))} {float(used) * 100:.1f} % used{enough}"
+    return f"{part}\n{loss(remaining, down=True)} left for one question"
+
+
+def _plot(out: Console, outcome: Outcome) -> None:
+    """Bars of the first measure by the one key."""
+    rows, key = outcome.answer.rows, outcome.key
+    if key is None or not outcome.spans or not 2 <= len(rows) <= MOST_BARS:
+        return
+    name = next(iter(outcome.spans))
+    values, spans = outcome.answer.column(name), outcome.spans[name]
+    if not all(abs(number) < 1e300 for span in zip(values, *zip(*spans, strict=True), strict=True) for number in span):
+        return
+    labels = _shortened([shown(value) for value in outcome.answer.column(key)])
+    decimals = places([(high - low) / 2 for low, high in spans])
+    ends = [number(value, decimals) for value in values]
+    first, last = max(map(len, [*labels, key[:WIDEST_LABEL]])), max(map(len, ends))
+    lines = bars([float(v) for v in values], spans, max(10, min(out.width, WIDEST_PLOT) - first - last - 4))
+    out.print(Text(f"{name} by {key}", style="bold"))
+    for label, line, end in zip(labels, lines, ends, strict=True):
+        drawn = Text(f"{label:<{first}}  ")
+        for mark in line:
+            drawn.append(mark, style="cyan" if mark == BAR else "bold yellow")
+        out.print(drawn.append(f"  {end:>{last}}", style="dim"), no_wrap=True, overflow="crop")
+    out.print()
+
+
+def _shortened(labels: Sequence[str]) -> list[str]:
+    return [label if len(label) <= WIDEST_LABEL else label[: WIDEST_LABEL - 1] + "…" for label in labels]

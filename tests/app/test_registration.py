@@ -1,0 +1,168 @@
+"""`discreet init` and `discreet add` write down what the steward says, exactly, once it is known to make sense."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from tests.app.commands import COUNT, INIT, Commands
+
+from discreet.app.settings import Settings
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.units import Row, User
+
+
+def settings(run: Commands) -> Settings:
+    return Settings.read(run.folder / "discreet.toml")
+
+
+def test_init_writes_everything_it_was_told(empty: Commands) -> None:
+    said = empty(
+        *INIT,
+        *("--public", "cities=cities.csv", "--study", "flu", "--analyst", "ann"),
+        *("--neighbours", "replace", "--max-rows", "7", "--ledger", "books.ledger"),
+    )
+    assert "Wrote discreet.toml" in said.stdout
+    found = settings(empty)
+    assert found.budget == ApproxDP(3, "1e-6")
+    assert found.unit == User("patient", neighbours="replace")
+    assert found.ledger == empty.folder / "books.ledger"
+    arguments = found.arguments()
+    assert arguments["max_rows"] == 7
+    assert arguments["values"] == {"city": ["A", "B", "C"]}
+    assert arguments["bounds"] == {"cost": (0, 500), "age": (0, 120)}
+    assert arguments["public"] == {"cities": empty.folder / "cities.csv"}
+    assert (arguments["study"], arguments["analyst"]) == ("flu", "ann")
+
+
+def test_numbers_are_written_as_they_were_given(empty: Commands) -> None:
+    empty("init", "visits.parquet", "--unit", "patient", "--epsilon", "1/3", "--bounds", "cost=-0.1:99.90")
+    text = (empty.folder / "discreet.toml").read_text()
+    assert 'epsilon = "1/3"' in text
+    assert "cost = [-0.1, 99.90]" in text
+    assert settings(empty).budget == PureDP("1/3")
+
+
+def test_a_path_outside_the_folder_is_kept_whole_one_inside_is_relative(empty: Commands, tmp_path_factory: Any) -> None:
+    elsewhere = Commands(tmp_path_factory.mktemp("elsewhere"))
+    source = empty.folder / "visits.parquet"
+    elsewhere("init", str(source), "--row-level", "--epsilon", "1")
+    assert settings(elsewhere).source == source
+    assert isinstance(settings(elsewhere).unit, Row)
+    empty("init", str(source), "--row-level", "--epsilon", "1")
+    assert tomllib.loads((empty.folder / "discreet.toml").read_text())["tables"]["visits"]["source"] == "visits.parquet"
+
+
+def test_a_configuration_is_never_overwritten(run: Commands) -> None:
+    before = (run.folder / "discreet.toml").read_text()
+    assert "discreet add" in run(*INIT, code=2).stderr
+    assert (run.folder / "discreet.toml").read_text() == before
+
+
+def test_init_asks_nothing_when_nobody_is_there(empty: Commands) -> None:
+    assert "--epsilon" in empty("init", "visits.parquet", "--unit", "patient", code=2).stderr
+    assert "--unit" in empty("init", "visits.parquet", "--epsilon", "1", code=2).stderr
+    assert not (empty.folder / "discreet.toml").exists()
+
+
+@pytest.mark.usefixtures("attended")
+def test_init_asks_for_what_is_missing_when_somebody_is_there(empty: Commands) -> None:
+    empty("init", input="visits.parquet\npatient\n2\n1e-7\n")
+    assert settings(empty).budget == ApproxDP(2, "1e-7")
+    assert settings(empty).unit == User("patient")
+
+
+@pytest.mark.usefixtures("attended")
+def test_an_empty_unit_means_rows_and_a_delta_of_0_means_none(empty: Commands) -> None:
+    empty("init", input="visits.parquet\n\n\n0\n")
+    assert settings(empty).budget == PureDP(1)
+    assert settings(empty).unit == Row()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--bounds", "aeg=0:120"], "existing: age"),
+        (["--bounds", "age=120"], "age=0:120"),
+        (["--bounds", "age"], "name=…"),
+        (["--bounds", "age=9:1"], "lower"),
+        (["--bounds", "age=0:1", "--bounds", "age=0:2"], "named once"),
+        (["--bounds", "city=0:1"], "declare values instead"),
+        (["--values", "age=1,x"], "of type integer"),
+        (["--values", "city=A,A"], "distinct"),
+        (["--values", "town=A"], "existing:"),
+        (["--public", "cities=town.csv"], "source"),
+        (["--neighbours", "none"], "add_remove"),
+        (["--name", "a b", "--bounds", "cost=zero:1"], "a number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_not_written(empty: Commands, arguments: list[str], hint: str) -> None:
+    init = ("init", "visits.parquet", "--unit", "patient", "--epsilon", "1")
+    assert hint in empty(*init, *arguments, code=2).stderr
+    assert not (empty.folder / "discreet.toml").exists()
+
+
+def test_a_mistyped_unit_or_file_lists_near_names(empty: Commands) -> None:
+    assert "existing: patient" in empty("init", "visits.parquet", "--unit", "patinet", "--epsilon", "1", code=2).stderr
+    assert "visits.parquet" in empty("init", "visit.parquet", "--unit", "patient", "--epsilon", "1", code=2).stderr
+
+
+def test_a_file_that_cannot_be_read_is_not_quoted(empty: Commands) -> None:
+    (empty.folder / "broken.parquet").write_bytes(b"PAR1 Zebedee Quux")
+    said = empty("init", "broken.parquet", "--unit", "patient", "--epsilon", "1", code=2)
+    assert "can be read" in said.stderr
+
+
+def test_add_appends_and_keeps_what_people_wrote(empty: Commands) -> None:
+    empty("init", "--epsilon", "1", "--delta", "1e-6")
+    path = empty.folder / "discreet.toml"
+    path.write_text(path.read_text() + "# a remark of ours\n")
+    assert "no table" not in empty("add", "visits.parquet", "--unit", "patient", "--values", "city=A,B").stdout
+    empty("add", "cities.csv", "--public")
+    assert "# a remark of ours" in path.read_text()
+    assert settings(empty).tables == ("visits", "cities")
+    joined = "SELECT region, COUNT(*) AS n FROM visits JOIN cities ON visits.city = cities.city GROUP BY region"
+    assert empty.json("price", joined, "--epsilon", "0.5")["loss"]["definition"] == "ApproxDP"
+
+
+def test_add_refuses_a_name_twice_and_claims_about_public_tables(run: Commands) -> None:
+    assert "--name" in run("add", "visits.parquet", "--unit", "patient", code=2).stderr
+    assert "--public" in run("add", "cities.csv", "--public", "--values", "city=A", code=2).stderr
+    assert "--public" in run("add", "cities.csv", code=2).stderr
+
+
+def test_a_second_private_table_would_be_a_second_budget_and_is_refused(run: Commands) -> None:
+    before = (run.folder / "discreet.toml").read_text()
+    assert "one private table" in run("add", "cities.csv", "--unit", "city", "--name", "homes", code=2).stderr
+    assert (run.folder / "discreet.toml").read_text() == before
+
+
+def test_add_needs_a_configuration(empty: Commands) -> None:
+    assert "discreet init" in empty("add", "visits.parquet", "--unit", "patient", code=2).stderr
+
+
+def test_values_are_read_in_the_type_of_their_column(empty: Commands) -> None:
+    types = "DATE '2024-01-02' AS day, TIMESTAMP '2024-01-02 03:04:05' AS at, TRUE AS ok, 1.5::DOUBLE AS x, 'a' AS t"
+    duckdb.sql(f"COPY (SELECT 1 AS who, {types}) TO '{empty.folder}/kinds.parquet'")
+    values = ["day=2024-01-02,2024-01-03", "at=2024-01-02T03:04:05", "ok=true,false", "x=1.5,2", 't="a, b",c']
+    options = [word for value in values for word in ("--values", value)]
+    empty("init", "kinds.parquet", "--unit", "who", "--epsilon", "1", "--delta", "1e-6", *options)
+    found = settings(empty).arguments()["values"]
+    assert [str(day) for day in found["day"]] == ["2024-01-02", "2024-01-03"]
+    assert found["at"][0].isoformat() == "2024-01-02T03:04:05"
+    assert (found["ok"], found["x"], found["t"]) == ([True, False], [1.5, 2.0], ["a, b", "c"])
+    rows = empty.json("query", "SELECT day, COUNT(*) AS n FROM kinds GROUP BY day", "--epsilon", "0.5")["rows"]
+    assert [row[0] for row in rows] == ["2024-01-02", "2024-01-03"]
+
+
+def test_the_configuration_is_found_from_below_and_by_name(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    below = run.folder / "notes" / "today"
+    below.mkdir(parents=True)
+    assert Commands(below).json("query", COUNT, "-e", "0.5")["columns"] == ["city", "n"]
+    away = Commands(Path("/"))
+    assert away.json("--config", str(run.folder), "query", COUNT, "-e", "0.5")["free"]
+    monkeypatch.setenv("DISCREET_CONFIG", str(run.folder / "discreet.toml"))
+    assert away.json("query", COUNT, "-e", "0.5")["free"]
+    monkeypatch.setenv("DISCREET_CONFIG", "/nowhere.toml")
+    assert "discreet init" in away("query", COUNT, "-e", "0.5", code=2).stderr

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.connection import connect
+    from discreet.connection import Private, connect
     from discreet.core.domains import Bounds, Categories
     from discreet.core.errors import (
         AnswerFailed,
@@ -44,6 +44,7 @@ __all__ = [
     "Mechanism",
     "Node",
     "NotAccountable",
+    "Private",
     "PureDP",
     "Release",
     "RenyiDP",
@@ -55,7 +56,7 @@ __all__ = [
 
 
 _HOMES = {
-    "connection": ("connect",),
+    "connection": ("Private", "connect"),
     "core.domains": ("Bounds", "Categories"),
     "core.losses": ("ZCDP", "ApproxDP", "PureDP", "RenyiDP"),
     "core.mechanism": ("Mechanism", "Release"),

@@ -1,23 +1,68 @@
-"""How a session begins: sources become tables, and what the steward declares about them becomes a catalog."""
+"""How a session begins: sources become tables, and what the steward declares about them becomes a catalog.
+
+>>> import numpy as np
+>>> visits = {"patient": np.array([1, 1, 2]), "cost": np.array([10.0, 20.0, 5.0])}
+>>> labs = {"pid": np.array([1, 2]), "result": ["4.1", "low"]}
+>>> with connect(
+...     visits,
+...     unit=User("patient"),
+...     budget=ApproxDP(1, "1e-6"),
+...     table="visits",
+...     bounds={"cost": (0, 100), "labs.result": (0, 10)},
+...     private={"labs": Private(labs, unit="pid")},
+... ) as session:
+...     session.price("SELECT SUM(result) FROM visits JOIN labs ON patient = pid", epsilon="0.5").loss.epsilon <= 1
+True
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Exactable
+from discreet.core.exact import Exactable, natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.schema import type_of
 from discreet.session import Session
-from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.catalog import Catalog, Column, Link, Table, Type
 
-__all__ = ["connect"]
+__all__ = ["Private", "connect"]
+
+Limits = Bounds | tuple[Exactable, Exactable]
+
+
+@dataclass(frozen=True)
+class Private:
+    """One more table about the same people.
+
+    `unit` is its unit column, by default called as in the first table. A table without one can be linked:
+    `link=("order_id", "orders", "id")` says that a row belongs to whoever owns a row of `orders` whose `id` is its
+    `order_id`.
+    """
+
+    source: object
+    unit: str | None = None
+    link: tuple[str, str, str] | None = None
+    bounds: Mapping[str, Limits] = field(default_factory=dict)
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    types: Mapping[str, Type] = field(default_factory=dict)
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.link is not None and (not isinstance(self.link, tuple) or len(self.link) != 3):
+            remedy = 'write link=("order_id", "orders", "id")'
+            raise InvalidArgument("link", self.link, "its column, the table with owners and the key there", remedy)
+        if self.link is not None and self.unit is not None:
+            raise InvalidArgument("link", self.link, "of a table without a unit column", "leave out one of the two")
 
 
 def connect(
@@ -26,8 +71,11 @@ def connect(
     unit: Unit,
     budget: PureDP | ApproxDP,
     table: str | None = None,
-    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]] | None = None,
+    dataset: str | None = None,
+    bounds: Mapping[str, Limits] | None = None,
     values: Mapping[str, Sequence[Any]] | None = None,
+    types: Mapping[str, Type] | None = None,
+    private: Mapping[str, object] | None = None,
     public: Mapping[str, object] | None = None,
     max_rows: int | None = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -36,43 +84,108 @@ def connect(
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
 
-    `bounds` and `values` declare what columns hold; `public` names tables that protect nobody. The books are kept in
-    `ledger`, by default beside a file and for frames in a temporary file that ends with the session.
+    `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
+    further tables about the same people, `public` tables that protect nobody. The books are kept in `ledger`, by
+    default beside a file and for frames in a temporary file that ends with the session. `dataset` names the data in the
+    books, wherever it is kept.
     """
     if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
         raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
-    engine = DuckDB()
-    name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
-    engine.add(name, source)
-    for other, data in (public or {}).items():
-        engine.add(other, data)
-    if isinstance(unit, User):
-        column: str | None = unit.column
-    elif isinstance(unit, Row):
-        column = None
-    else:
+    if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
-    described = _declared(engine.columns(name), bounds or {}, values or {})
-    tables = [Table(name, described, column, True, max_rows)]
-    tables += [Table(other, engine.columns(other), None, False) for other in public or {}]
-    return Session(engine, Catalog(tuple(tables)), unit, budget, _books(source, ledger), name, study, analyst)
+    name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
+    column = unit.column if isinstance(unit, User) else None
+    others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
+    open_to_all = public or {}
+    names = [called.lower() for called in (name, *others, *open_to_all)]
+    if len(set(names)) != len(names):
+        raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+    spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
+    engine = DuckDB()
+    try:
+        tables = []
+        for called, given in {name: Private(source, column, max_rows=max_rows), **others}.items():
+            facts = _Facts(*({**own, **said[called]} for own, said in zip(_own(given), spread, strict=True)))
+            tables.append(_private(engine, called, given, column, facts))
+        for called, data in open_to_all.items():
+            tables.append(_public(engine, called, data, _Facts(*(said[called] for said in spread))))
+        catalog = Catalog(tuple(tables))
+        engine.seal()
+        first, *more = [engine.identity(called) for called in (name, *others)]
+        sources = [first, *more] if dataset is None else [f"dataset:{dataset}", first, *more]
+        # A frame has only its table's name: as a further source it would claim that name for this data set alone.
+        known = dict.fromkeys([sources[0], *(text for text in sources[1:] if text.startswith("file:"))])
+        books = _books(source, ledger)
+        return Session(engine, catalog, unit, budget, books, dataset or name, tuple(known), study, analyst)
+    except BaseException:
+        engine.close()
+        raise
 
 
-def _declared(
-    columns: Iterable[Column],
-    bounds: Mapping[str, Bounds | tuple[Exactable, Exactable]],
-    values: Mapping[str, Sequence[Any]],
-) -> tuple[Column, ...]:
-    known = tuple(columns)
-    table = Table("declared", known)
-    facts: dict[str, Column] = {column.name: column for column in known}
-    for name, given in bounds.items():
-        column = facts[table.column(name).name]
-        facts[column.name] = replace(column, bounds=given if isinstance(given, Bounds) else Bounds(*given))
-    for name, listed in values.items():
-        column = facts[table.column(name).name]
-        facts[column.name] = replace(column, values=Categories(tuple(listed)))
-    return tuple(facts.values())
+@dataclass(frozen=True)
+class _Facts:
+    """What is declared of one table's columns."""
+
+    bounds: Mapping[str, Limits]
+    values: Mapping[str, Sequence[Any]]
+    types: Mapping[str, Type]
+
+    @property
+    def hints(self) -> dict[str, Type]:
+        """Types for columns that have none of their own."""
+        listed = {name: kind for name, values in self.values.items() if (kind := type_of(_plain(values))) is not None}
+        return {**dict.fromkeys(self.bounds, "real"), **listed}
+
+    def declared(self, columns: Iterable[Column]) -> tuple[Column, ...]:
+        """The columns with their bounds and values."""
+        table = Table("declared", tuple(columns))
+        facts = {column.name: column for column in table.columns}
+        for name, given in self.bounds.items():
+            column = facts[table.column(name).name]
+            facts[column.name] = replace(column, bounds=given if isinstance(given, Bounds) else Bounds(*given))
+        for name, listed in self.values.items():
+            column = facts[table.column(name).name]
+            kinds = {type_of(_plain(listed)), column.type}
+            if len(kinds) > 1 and not kinds <= {"integer", "real"}:
+                remedy = "write them in the type of the column, or declare another in `types`"
+                raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
+            facts[column.name] = replace(column, values=Categories(tuple(_plain(listed))))
+        return tuple(facts.values())
+
+
+def _private(engine: DuckDB, name: str, given: Private, column: str | None, facts: _Facts) -> Table:
+    owner = None if given.link is not None else given.unit or column
+    if column is None and (given.unit is not None or given.link is not None):
+        raise InvalidArgument("private", name, "without unit and link under Row()", "use User(column)")
+    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner)
+    limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
+    link = None if given.link is None else Link(*given.link)
+    return Table(name, facts.declared(engine.columns(name)), owner, True, limit, link, omitted=engine.omitted(name))
+
+
+def _public(engine: DuckDB, name: str, data: object, facts: _Facts) -> Table:
+    engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
+    columns = facts.declared(engine.columns(name))
+    return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
+
+
+def _own(given: Private) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
+    return given.bounds, given.values, given.types
+
+
+def _spread(facts: Mapping[str, Any], first: str, others: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Facts by table: those of "table.column" for that table, the rest for the first one."""
+    tables = {name.lower(): name for name in (first, *others)}
+    by_table: dict[str, dict[str, Any]] = {name: {} for name in tables.values()}
+    for key, fact in facts.items():
+        table, dot, column = key.partition(".")
+        known = tables.get(table.lower()) if dot else None
+        by_table[known or first][column if known else key] = fact
+    return by_table
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def _books(source: object, ledger: str | os.PathLike[str] | None) -> Path | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -84,7 +85,8 @@ class Session:
         unit: Unit,
         budget: PureDP | ApproxDP,
         ledger: Path | None,
-        table: str,
+        dataset: str,
+        sources: Sequence[str],
         study: str | None,
         analyst: str | None,
     ) -> None:
@@ -96,7 +98,9 @@ class Session:
         path = ledger or Path(self._folder.name if self._folder else "") / "ledger.db"
         self._ledger = Ledger.at(path)
         self._key = SigningKey.at(path.with_name(path.name + ".key"))
-        opened = self._ledger.open((table,), budget=budget, unit=unit, source=engine.identity(table))
+        opened = self._ledger.open((dataset,), budget=budget, unit=unit, source=sources[0])
+        for source in sources[1:]:
+            self._ledger.attach(opened, source)
         for part in (study, analyst):
             if part is not None:
                 opened = self._ledger.open((*opened, part))

@@ -1,46 +1,67 @@
 """The default engine: DuckDB inside this process, over files, frames or a DuckDB database.
 
-A source becomes a view; statements run on it one at a time in a connection of their own.
+Tables are added, then the engine is sealed: from then on it reads what was added and nothing else, and writes nothing.
+Small tables are copied into the engine when they are added, large ones are read by each statement.
 
+>>> import numpy as np
 >>> engine = DuckDB()
->>> engine.add("survey", {"person": np.array([1, 1, 2]), "age": np.array([30, 31, 50])})
+>>> engine.add("survey", {"person": np.array([1, 1, 2]), "age": np.array([30, 31, 50]), "note": ["a", 1, None]})
 >>> [(column.name, column.type) for column in engine.columns("survey")]
-[('person', 'integer'), ('age', 'integer')]
+[('person', 'integer'), ('age', 'integer'), ('note', 'text')]
+>>> engine.seal()
 >>> engine.run('SELECT SUM("age") FROM "survey"')
 [(111,)]
+>>> engine.close()
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import InvalidArgument
+from discreet.engines.files import found
+from discreet.engines.frames import Frame, dataset, is_dataset, tabled
+from discreet.engines.schema import quoted, reading, text
 from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.functions import admit
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 __all__ = ["DuckDB"]
 
-_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
-_TYPES: dict[str, Type] = {
-    **dict.fromkeys(_INTEGERS, "integer"),
-    "FLOAT": "real",
-    "DOUBLE": "real",
-    "DECIMAL": "real",
-    "BOOLEAN": "boolean",
-    "VARCHAR": "text",
-    "ENUM": "text",
-    "DATE": "date",
-    "TIMESTAMP": "timestamp",
-    "TIMESTAMP_S": "timestamp",
-    "TIMESTAMP_MS": "timestamp",
-    "TIMESTAMP_NS": "timestamp",
-}
-_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv"}
-_DATABASES = {".duckdb", ".db", ".ddb"}
+COPIED = 1 << 28
+"""Frames and CSV files of up to this many bytes are copied into the engine."""
+LOOKED_AT = 200_000
+"""Public tables of up to this many rows are copied too, and looked through for columns without repetition."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    identity: str
+    columns: tuple[Column, ...]
+    omitted: tuple[tuple[str, str], ...]
+    unique: tuple[str, ...] = ()
+    units: str | None = None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A query for the rows of a source. `untyped` columns (None: all) have no type of their own; `small` sources are
+    copied; the rows of `counted` ones are counted without reading them."""
+
+    sql: str
+    omitted: tuple[tuple[str, str], ...] = ()
+    untyped: frozenset[str] | None = frozenset()
+    small: bool = False
+    counted: bool = False
+    frame: bool = False
 
 
 class DuckDB:
@@ -51,90 +72,247 @@ class DuckDB:
     def __init__(self, threads: int | None = None) -> None:
         import duckdb
 
-        self._connection = duckdb.connect(":memory:", config={"threads": threads} if threads else {})
-        self._identities: dict[str, str] = {}
-        self._frames: list[object] = []
+        # What does not fit into memory is written here, readable by this user only.
+        self._folder = TemporaryDirectory(prefix="discreet-")
+        settings: dict[str, Any] = {
+            "temp_directory": self._folder.name,
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._connection: DuckDBPyConnection | None = duckdb.connect(
+            ":memory:", config=settings | ({"threads": threads} if threads else {})
+        )
+        self._select = duckdb.StatementType.SELECT
+        self._held: dict[str, _Held] = {}
+        self._paths: list[Path] = []
+        self._databases: dict[Path, str] = {}
         self._lock = Lock()
+        self._execute("SET enable_progress_bar = true")
+        self._execute("SET enable_progress_bar_print = false")
 
-    def add(self, table: str, source: object) -> None:
-        """Register a Parquet or CSV file or folder, a DuckDB file, an Arrow table, a frame or a dict of arrays."""
+    def add(
+        self,
+        table: str,
+        source: object,
+        *,
+        types: Mapping[str, Type] | None = None,
+        hints: Mapping[str, Type] | None = None,
+        unit: str | None = None,
+        private: bool = True,
+    ) -> None:
+        """Register a file or folder, a DuckDB file, an Arrow table or dataset, a frame or a dict of arrays.
+
+        `types` declares types of columns, `hints` those of columns that have none of their own and else would be text.
+        Values of the `unit` column that name nobody (NaN, infinities) become NULL. Types of public data may be read off
+        its values.
+        """
+        if table.lower() in {name.lower() for name in self._held}:
+            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        try:
+            self._held[table] = self._added(table, source, types or {}, hints or {}, unit, private)
+        except InvalidArgument:
+            raise
+        except Exception:
+            shown = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
+            raise InvalidArgument("source", shown, "a table that can be read", "check it, or convert it") from None
+
+    def _added(
+        self,
+        table: str,
+        source: object,
+        types: Mapping[str, Type],
+        hints: Mapping[str, Type],
+        unit: str | None,
+        private: bool,
+    ) -> _Held:
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser().resolve()
-            self._execute(f"CREATE VIEW {_quoted(table)} AS {self._selection(table, path)}")
-            self._identities[table] = f"file:{path}"
-            return
-        frame = _arrow(source) if isinstance(source, dict) else source
-        try:
-            self._connection.register(table, frame)
-        except Exception as error:
-            kind = type(source).__name__
-            remedy = "give a path, a pyarrow table, a pandas or Polars frame, or a dict of arrays"
-            raise InvalidArgument("source", kind, "a table", remedy) from error
-        self._frames.append(frame)
-        self._identities[table] = f"memory:{table}"
+            identity, rows = f"file:{path}", self._files(table, path, private)
+        else:
+            identity, rows = f"memory:{table}", self._frame(table, source, private)
+        described = [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows.sql}")]
+        declared = _declared(table, described, rows, types, hints)
+        readings = {name: reading(name, kind, declared.get(name.lower())) for name, kind in described}
+        omitted = (*rows.omitted, *((name, kind) for name, kind in described if readings[name] is None))
+        usable = [read for read in readings.values() if read is not None]
+        if not usable:
+            raise InvalidArgument("source", omitted, "with columns that queries can use", "declare their types")
+        held = _Held(identity, tuple(Column(read.name, read.type) for read in usable), omitted)
+        owners = [read for read in usable if unit is not None and read.name.lower() == unit.lower()]
+        for read in owners:
+            self._check_units(read.family)
+            held = replace(held, units=read.family)
+        shown = [f"{(r.of_units() if r in owners else r).sql} AS {quoted(r.name)}" for r in usable]
+        looked_at = not private and (rows.small or rows.counted) and self._count(rows.sql) <= LOOKED_AT
+        form = "TABLE" if rows.small or looked_at else "TEMP VIEW"
+        self._execute(f"CREATE {form} {quoted(table)} AS SELECT {', '.join(shown)} FROM ({rows.sql})")
+        if form == "TABLE" and rows.frame:
+            with self._lock:
+                self._opened().unregister(_frame_of(table))
+        return replace(held, unique=self._unique(table, held.columns)) if looked_at else held
+
+    def _check_units(self, family: str) -> None:
+        """Units of different families would be compared after a cast, which may make two of them one."""
+        others = {name: held.units for name, held in self._held.items() if held.units not in (None, family)}
+        for other, kind in others.items():
+            remedy = "declare one type for both in `types`"
+            raise InvalidArgument("unit", family, f"of one type in all tables; it is {kind} in {other}", remedy)
+
+    def seal(self) -> None:
+        """Nothing more is added; no other file can be read, no file written, and no setting changed."""
+        allowed = ", ".join(text(str(path)) for path in self._paths)
+        self._execute(f"SET allowed_paths = [{allowed}]")
+        self._execute("SET enable_external_access = false")
+        self._execute("SET lock_configuration = true")
+        for table in self._held:
+            try:
+                self._execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
+            except Exception:
+                remedy = "make it a table, or give the files that it reads"
+                raise InvalidArgument("source", table, "a view of its own database", remedy) from None
 
     def identity(self, table: str) -> str:
         """The file's full path, or for a frame its name."""
-        self._check(table)
-        return self._identities[table]
+        return self._of(table).identity
 
     def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the schema alone."""
-        self._check(table)
-        described = self._execute(f"DESCRIBE SELECT * FROM {_quoted(table)}")
-        kinds = ((name, str(kind).upper().split("(")[0]) for name, kind, *_ in described)
-        return tuple(Column(name, _TYPES[kind]) for name, kind in kinds if kind in _TYPES)
+        """Names and types from the schema and what was declared, never from private rows."""
+        return self._of(table).columns
+
+    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns that queries cannot use."""
+        return self._of(table).omitted
+
+    def unique(self, table: str) -> tuple[str, ...]:
+        """Columns of a public table that are known to hold no value twice and no NULL."""
+        return self._of(table).unique
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """All rows of one statement."""
-        return self._execute(statement)
+        """All rows of one SELECT."""
+        with self._lock:
+            connection = self._opened()
+            parsed = connection.extract_statements(statement)
+            if len(parsed) != 1 or parsed[0].type != self._select:
+                raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+            rows: list[tuple[Any, ...]] = connection.execute(parsed[0]).fetchall()
+        return rows
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
+        connection = self._connection
+        if connection is None:
+            return None
+        done = connection.query_progress()
+        return None if done < 0 else min(done / 100, 1.0)
+
+    def cancel(self) -> None:
+        """Stop the running statement, if there is one; its `run` raises."""
+        if self._connection is not None:
+            self._connection.interrupt()
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Let go of the tables, after the running statement."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+                self._folder.cleanup()
+
+    def _opened(self) -> DuckDBPyConnection:
+        if self._connection is None:
+            raise InvalidArgument("session", "closed", "open", "connect again")
+        return self._connection
 
     def _execute(self, statement: str) -> list[tuple[Any, ...]]:
         with self._lock:
-            rows: list[tuple[Any, ...]] = self._connection.execute(statement).fetchall()
+            rows: list[tuple[Any, ...]] = self._opened().execute(statement).fetchall()
         return rows
 
-    def _check(self, table: str) -> None:
-        if table not in self._identities:
-            raise InvalidArgument("table", table, "a registered table", nearest(table, self._identities))
+    def _of(self, table: str) -> _Held:
+        if table not in self._held:
+            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
+        return self._held[table]
 
-    def _selection(self, table: str, path: Path) -> str:
-        if not path.exists():
-            here = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise InvalidArgument("source", str(path), "an existing file or folder", nearest(path.name, here))
-        if path.is_dir():
-            found = {suffix for suffix in (".parquet", ".csv") if next(path.rglob(f"*{suffix}"), None)}
-            if len(found) != 1:
-                raise InvalidArgument("source", str(path), "a folder of Parquet or CSV files", "name one kind")
-            suffix = found.pop()
-            return f"SELECT * FROM {_reader(suffix, f'{path}/**/*{suffix}')}"
-        if path.suffix in _DATABASES:
-            self._execute(f"ATTACH {_text(str(path))} AS {_quoted('source of ' + table)} (READ_ONLY)")
-            return f"SELECT * FROM {_quoted('source of ' + table)}.{_quoted(table)}"
-        if path.suffix not in _READERS:
-            raise InvalidArgument("source", str(path), f"one of {sorted({*_READERS, *_DATABASES})}", "convert the file")
-        return f"SELECT * FROM {_reader(path.suffix, str(path))}"
+    def _count(self, selection: str) -> int:
+        return int(self._execute(f"SELECT COUNT(*) FROM ({selection})")[0][0])
+
+    def _unique(self, table: str, columns: tuple[Column, ...]) -> tuple[str, ...]:
+        counts = [f"COUNT(DISTINCT {admit(c.name, c.type).sql(dialect='duckdb')})" for c in columns]
+        rows, *distinct = self._execute(f"SELECT COUNT(*), {', '.join(counts)} FROM {quoted(table)}")[0]
+        return tuple(column.name for column, count in zip(columns, distinct, strict=True) if count == rows)
+
+    def _frame(self, table: str, source: Any, private: bool) -> _Rows:
+        if is_dataset(source):
+            return self._lazily(table, dataset(source))
+        frame = tabled(source, guess=not private)
+        sql = self._registered(table, frame)
+        untyped = frame.untyped if private else frozenset()
+        return _Rows(sql, frame.omitted, untyped, frame.table.nbytes <= COPIED, frame=True)
+
+    def _registered(self, table: str, frame: Frame) -> str:
+        with self._lock:
+            self._opened().register(_frame_of(table), frame.table)
+        return f"SELECT * FROM {quoted(_frame_of(table))}"
+
+    def _lazily(self, table: str, frame: Frame, untyped: Iterable[str] = ()) -> _Rows:
+        # Arrow does not look whether text is UTF-8, and text that is not brings the engine down.
+        below = self._registered(table, frame)
+        shown = [
+            f"DECODE(ENCODE({quoted(column)}), 'replace') AS {quoted(column)}" if kind == "VARCHAR" else quoted(column)
+            for column, kind, *_ in self._execute(f"DESCRIBE {below}")
+        ]
+        return _Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, frozenset(untyped))
+
+    def _files(self, table: str, path: Path, private: bool) -> _Rows:
+        files = found(path)
+        if files.kind == "database":
+            return _Rows(self._database(table, path), counted=True)
+        self._paths += files.paths
+        if files.kind == "csv":
+            sql = files.lines() if private else files.guessed()
+            return _Rows(sql, untyped=None if private else frozenset(), small=files.size <= COPIED)
+        footers = self._execute(files.footers())
+        if len(footers) != 1:
+            raise InvalidArgument("source", len(footers), "files with the same columns and types", "write them anew")
+        if footers[0][1]:
+            # DuckDB fails on milliseconds that are out of its range; Arrow reads them as they are.
+            return self._lazily(table, dataset(files.dataset()), files.keys)
+        return _Rows(files.rows(), untyped=frozenset(files.keys), counted=True)
+
+    def _database(self, table: str, path: Path) -> str:
+        alias = self._databases.get(path)
+        if alias is None:
+            alias = f"database {len(self._databases)}"
+            self._execute(f"ATTACH {text(str(path))} AS {quoted(alias)} (READ_ONLY)")
+            self._databases[path] = alias
+        listed = self._execute(
+            f"SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = {text(alias)} UNION ALL "
+            f"SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = {text(alias)} AND NOT internal"
+        )
+        named = [pair for pair in listed if pair[1].lower() == table.lower()]
+        if len(named) != 1:
+            remedy = nearest(table, sorted(name for _, name in listed))
+            raise InvalidArgument("table", table, f"the name of one table or view in {path.name}", remedy)
+        return f"SELECT * FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
 
 
-def _arrow(columns: dict[str, np.ndarray[Any, np.dtype[Any]]]) -> object:
-    import pyarrow
-
-    return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+def _frame_of(table: str) -> str:
+    return f"frame of {table}"
 
 
-def _reader(suffix: str, pattern: str) -> str:
-    # A line that does not parse is left out: it must not stop the others from being read.
-    lenient = ", ignore_errors=true" if _READERS[suffix] == "read_csv" else ""
-    return f"{_READERS[suffix]}({_text(pattern)}{lenient})"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+def _declared(
+    table: str, described: Sequence[tuple[str, str]], rows: _Rows, types: Mapping[str, Type], hints: Mapping[str, Type]
+) -> dict[str, Type]:
+    """The types that count, by names in lower case."""
+    names = [name for name, _ in described]
+    known = {name.lower() for name in names}
+    lost = {name.lower(): kind for name, kind in rows.omitted}
+    for name in types:
+        if name.lower() in lost:
+            raise InvalidArgument("types", lost[name.lower()], "convertible", f"leave {name} out, or convert it")
+        if name.lower() not in known:
+            raise InvalidArgument("types", name, f"a column of {table}", nearest(name, names))
+    untyped = known if rows.untyped is None else {name.lower() for name in rows.untyped}
+    wanted = {name.lower(): kind for name, kind in hints.items() if name.lower() in untyped}
+    return {**wanted, **{name.lower(): kind for name, kind in types.items()}}

@@ -26,8 +26,20 @@ class Engine(Protocol):
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types; columns of types that queries cannot use are left out."""
 
+    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns that are left out."""
+
+    def unique(self, table: str) -> tuple[str, ...]:
+        """Columns of a public table that are known to hold no value twice and no NULL."""
+
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one statement."""
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1; None if that is not known. For other threads."""
+
+    def cancel(self) -> None:
+        """Stop the running statement: its `run` raises. For other threads."""
 
     def close(self) -> None:
         """Let go of everything."""

@@ -1,0 +1,183 @@
+"""Files and folders as tables: what is in them is said by their names, header lines and footers alone.
+
+A CSV file has one row in each line. A line that is not UTF-8, has an open quote or another number of values than the
+header is left out, whatever the others hold, and no value decides how another is read: all are text until a type is
+declared.
+
+>>> Files((Path("visits.parquet"),), "parquet").rows()
+"SELECT * FROM read_parquet(['visits.parquet'], utf8_validation='replace', hive_partitioning=false)"
+>>> found(Path("no such file.csv"))
+Traceback (most recent call last):
+    ...
+discreet.core.errors.InvalidArgument: source='no such file.csv' must be an existing file or folder; ...
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.core.errors import InvalidArgument
+from discreet.engines.schema import quoted, text
+from discreet.sql.catalog import nearest
+
+__all__ = ["Files", "found"]
+
+PARQUET = (".parquet", ".pq", ".parq")
+CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+DATABASES = (".duckdb", ".ddb", ".db")
+LINE, VALUES = "discreet line", '"discreet values"'
+DELIMITERS = ",;\t|"
+LONGEST_HEADER = 1 << 20
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one kind with the same columns; `keys` are the names in `key=value` folders between them and the top."""
+
+    paths: tuple[Path, ...]
+    kind: str
+    keys: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return sum(path.stat().st_size for path in self.paths)
+
+    def lines(self) -> str:
+        """CSV files as a query of text columns."""
+        delimiter, names = self._header()
+        taken = {key.lower() for key in self.keys}
+        fields = [f"NULLIF({VALUES}[{i}], '') AS {quoted(n)}" for i, n in enumerate(names, 1) if n.lower() not in taken]
+        shown = ", ".join([*fields, *(quoted(key) for key in self.keys)])
+        keys = "".join(f", {quoted(key)}" for key in self.keys)
+        source = self._call(
+            "read_csv",
+            columns=f"{{{text(LINE)}: 'VARCHAR'}}",
+            auto_detect="false",
+            header="false",
+            skip="1",
+            delim="''",
+            quote="''",
+            escape="''",
+            new_line=r"'\n'",
+            strict_mode="false",
+            ignore_errors="true",
+        )
+        parts = f"SELECT {_split(quoted(LINE), delimiter)} AS {VALUES}{keys} FROM {source}"
+        return f"SELECT {shown} FROM ({parts}) WHERE LEN({VALUES}) = {len(names)}"
+
+    def guessed(self) -> str:
+        """CSV files as DuckDB reads them, with types read off the values: for public files only."""
+        return f"SELECT * FROM {self._call('read_csv', sample_size='-1')}"
+
+    def rows(self) -> str:
+        """Parquet files as a query."""
+        return f"SELECT * FROM {self._call('read_parquet', utf8_validation=text('replace'))}"
+
+    def dataset(self) -> Any:
+        """Parquet files as an Arrow dataset."""
+        import pyarrow
+        import pyarrow.dataset as datasets
+
+        keys = pyarrow.schema([(key, pyarrow.string()) for key in self.keys])
+        names = [str(path) for path in self.paths]
+        return datasets.dataset(names, format="parquet", partitioning=datasets.partitioning(keys, flavor="hive"))
+
+    def footers(self) -> str:
+        """A query with a row for each set of columns that some Parquet file has, and whether it counts milliseconds."""
+        said = "LIST(ROW(name, type, converted_type, logical_type, precision, scale))"
+        unit = "BOOL_OR(converted_type = 'TIMESTAMP_MILLIS' OR logical_type LIKE '%MILLIS=M%')"
+        each = f"SELECT {said} AS columns, {unit} AS coarse FROM parquet_schema({self._list}) GROUP BY file_name"
+        return f"SELECT columns, BOOL_OR(coarse) FROM ({each}) GROUP BY columns"
+
+    @property
+    def _list(self) -> str:
+        return f"[{', '.join(text(str(path)) for path in self.paths)}]"
+
+    def _call(self, function: str, **options: str) -> str:
+        if self.keys:
+            options |= {"hive_partitioning": "true", "hive_types_autocast": "false"}
+        else:
+            options |= {"hive_partitioning": "false"}
+        said = "".join(f", {name}={value}" for name, value in options.items())
+        return f"{function}({self._list}{said})"
+
+    def _header(self) -> tuple[str, list[str]]:
+        """The delimiter of the header line and its names; the same in all files."""
+        lines = {_first_line(path) for path in self.paths}
+        if len(lines) != 1:
+            raise InvalidArgument("source", len(lines), "files with one header line", "give them the same columns")
+        line = lines.pop()
+        delimiter = max(DELIMITERS, key=lambda mark: (line.count(mark), -DELIMITERS.index(mark)))
+        names = next(csv.reader([line], delimiter=delimiter), [])
+        named = [name.strip() or f"column{place}" for place, name in enumerate(names, 1)]
+        if not line.strip() or line.count('"') % 2:
+            raise InvalidArgument("source", str(self.paths[0]), "a file that begins with one line of names", "add it")
+        if len({name.lower() for name in named}) != len(named):
+            raise InvalidArgument("source", named, "names that are distinct whatever the case", "rename one of them")
+        return delimiter, named
+
+
+def _split(line: str, delimiter: str) -> str:
+    """An expression for the list of values in a line of text; NULL if a quote stays open."""
+    mark, cut = text(delimiter), "CHR(31)"
+    plain = f"STRING_SPLIT({line}, {mark})"
+    # Every second piece between quotes is inside them: there the delimiter becomes a mark of its own for a while.
+    pieces = f"LIST_TRANSFORM(STRING_SPLIT({line}, '\"'), LAMBDA p, i: IF(i % 2 = 0, REPLACE(p, {mark}, {cut}), p))"
+    values = f"STRING_SPLIT(ARRAY_TO_STRING({pieces}, '\"'), {mark})"
+    bare = "IF(v LIKE '\"%\"' AND LEN(v) > 1, REPLACE(v[2:-2], '\"\"', '\"'), v)"
+    unquoted = f"LIST_TRANSFORM({values}, LAMBDA v: REPLACE({bare}, {cut}, {mark}))"
+    balanced = f"(LEN({line}) - LEN(REPLACE({line}, '\"', ''))) % 2 = 0"
+    return f"CASE WHEN NOT CONTAINS({line}, '\"') THEN {plain} WHEN {balanced} THEN {unquoted} END"
+
+
+def found(path: Path) -> Files:
+    """The data files at a path: itself, or all below it."""
+    if not path.exists():
+        raise InvalidArgument("source", str(path), "an existing file or folder", nearest(path.name, _near(path.parent)))
+    if path.is_file():
+        kind = _kind(path)
+        if kind is None:
+            known = ", ".join((*PARQUET, *CSV, *DATABASES))
+            raise InvalidArgument("source", str(path), f"one of {known}", "convert the file, or rename it")
+        return Files((path,), kind)
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and not _is_hidden(p.relative_to(path).parts))
+    kinds = {kind for p in inside if (kind := _kind(p)) in ("parquet", "csv")}
+    if len(kinds) != 1:
+        raise InvalidArgument("source", str(path), "a folder of Parquet or of CSV files", "name a folder of one kind")
+    kind = kinds.pop()
+    paths = [p for p in inside if _kind(p) == kind]
+    keys = {tuple(part.split("=")[0] for part in p.relative_to(path).parts[:-1] if "=" in part) for p in paths}
+    if len(keys) != 1:
+        raise InvalidArgument("source", str(path), "files below the same key=value folders", "move the others away")
+    return Files(tuple(paths), kind, keys.pop())
+
+
+def _kind(path: Path) -> str | None:
+    name = path.name.lower()
+    for kind, suffixes in (("parquet", PARQUET), ("csv", CSV), ("database", DATABASES)):
+        if name.endswith(suffixes):
+            return kind
+    return None
+
+
+def _is_hidden(parts: Sequence[str]) -> bool:
+    return any(part.startswith((".", "_")) for part in parts)
+
+
+def _near(folder: Path) -> Iterable[str]:
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if _kind(entry) is not None and not entry.is_dir())
+
+
+def _first_line(path: Path) -> str:
+    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
+        line: bytes = file.readline(LONGEST_HEADER)
+    # A lone carriage return ends a line too, as it does for the rows.
+    return line.decode("utf-8-sig", "replace").replace("\r", "\n").split("\n")[0]

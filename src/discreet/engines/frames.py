@@ -1,0 +1,269 @@
+"""Frames and arrays as Arrow tables whose types depend on declared types alone, never on the values.
+
+Arrays with a type of their own keep it. Python objects have none: a column of them becomes text by one rule for each
+value, and what the rule does not know becomes NULL. Text that is not valid Unicode has "?" in its place.
+
+>>> table = tabled({"age": np.array([30, 40]), "note": ["fine", 3.5], "odd": [object(), b"x"]}).table
+>>> [(field.name, str(field.type)) for field in table.schema]
+[('age', 'int64'), ('note', 'large_string'), ('odd', 'large_string')]
+>>> table.column("note").to_pylist(), table.column("odd").to_pylist()
+(['fine', '3.5'], [None, 'x'])
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from discreet.core.errors import InvalidArgument
+
+__all__ = ["Frame", "dataset", "is_dataset", "tabled"]
+
+REMEDY = "give a path, an Arrow table or dataset, a pandas or Polars frame, or a dict of arrays"
+MOST_BITS = 256
+"""Longer whole numbers become NULL rather than text."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An Arrow table, the columns that have no place in it with their types, and those without a type of their own."""
+
+    table: Any
+    omitted: tuple[tuple[str, str], ...]
+    untyped: frozenset[str] = frozenset()
+
+
+def is_dataset(source: object) -> bool:
+    """Whether it is an Arrow dataset over files."""
+    return type(source).__name__ == "FileSystemDataset" and type(source).__module__.startswith("pyarrow.")
+
+
+def dataset(source: Any) -> Frame:
+    """An Arrow dataset over files, read anew by each statement, with types that the engine reads without fail."""
+    import pyarrow
+    import pyarrow.dataset as datasets
+
+    kind = source.format.default_extname
+    if kind not in ("parquet", "feather", "ipc", "arrow"):
+        raise InvalidArgument("source", kind, "a dataset of files that state their types", "give the folder's path")
+    settled = {field.name: _settled(pyarrow.array([], type=field.type)) for field in source.schema}
+    kept = [pyarrow.field(name, array.type) for name, array in settled.items() if not isinstance(array, str)]
+    omitted = tuple((name, array) for name, array in settled.items() if isinstance(array, str))
+    made = datasets.dataset(
+        source.files,
+        schema=pyarrow.schema(kept),
+        format=source.format,
+        filesystem=source.filesystem,
+        partitioning=source.partitioning,
+    )
+    return Frame(made, omitted)
+
+
+def tabled(source: object, guess: bool = False) -> Frame:
+    """The source as an Arrow table; with `guess`, for public data, Arrow finds the types of Python objects."""
+    import pyarrow
+
+    kept: dict[str, Any] = {}
+    omitted: list[tuple[str, str]] = []
+    untyped: set[str] = set()
+    for name, values in _columns(source):
+        array = _column(values, guess)
+        usable = array if isinstance(array, str) else _settled(array)
+        if isinstance(usable, str):
+            omitted.append((name, usable))
+        elif name.lower() in {other.lower() for other in kept}:
+            raise InvalidArgument("source", name, "a column name that comes once, whatever the case", "rename one")
+        else:
+            kept[name] = usable
+            untyped |= {name} if _is_untyped(values) else set()
+    if not kept:
+        raise InvalidArgument("source", [name for name, _ in omitted], "with columns that queries can use", REMEDY)
+    if len({len(array) for array in kept.values()}) != 1:
+        raise InvalidArgument("source", list(kept), "columns of one length", "cut them to the same rows")
+    return Frame(pyarrow.table(kept), tuple(omitted), frozenset(untyped))
+
+
+def _columns(source: object) -> Iterable[tuple[str, Any]]:
+    import pyarrow
+
+    given: Any = source
+    home, kind = type(source).__module__.split(".")[0], type(source).__name__
+    if kind == "LazyFrame":
+        raise InvalidArgument("source", kind, "a frame that holds its rows", "call .collect() on it first")
+    if isinstance(source, Mapping):
+        return [(str(name), values) for name, values in source.items()]
+    if (home, kind) == ("polars", "DataFrame"):
+        return [(column.name, column) for column in given.get_columns()]
+    if home == "pandas" and kind == "DataFrame":
+        return [(str(name), given.iloc[:, place]) for place, name in enumerate(given.columns)]
+    if isinstance(source, pyarrow.RecordBatch):
+        given = pyarrow.Table.from_batches([source])
+    elif hasattr(source, "__arrow_c_stream__"):
+        given = pyarrow.table(source)
+    if not isinstance(given, pyarrow.Table):
+        raise InvalidArgument("source", kind, "a table", REMEDY)
+    return list(zip(given.column_names, given.columns, strict=True))
+
+
+def _is_untyped(values: Any) -> bool:
+    """Whether its type can only be found in its values."""
+    kind = getattr(values, "dtype", None)
+    if getattr(kind, "name", None) == "category":
+        kind = values.array.categories.dtype
+    return str(kind).lower() == "object" or (kind is None and not hasattr(values, "type"))
+
+
+def _column(values: Any, guess: bool) -> Any:
+    """An Arrow array, or the name of a type that has no place in a table."""
+    import pyarrow
+
+    home = type(values).__module__.split(".")[0]
+    if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
+        return values
+    if home == "polars":
+        return _objects(values.to_list(), guess) if str(values.dtype) == "Object" else values.to_arrow()
+    if isinstance(values, np.ndarray):
+        return _numpy(values, guess)
+    if home == "pandas":
+        return _pandas(values, guess)
+    return _objects(list(values), guess)
+
+
+def _pandas(values: Any, guess: bool) -> Any:
+    import pyarrow
+
+    kind = values.dtype
+    if isinstance(kind, np.dtype):
+        return _numpy(values.to_numpy(), guess)
+    array = values.array
+    if kind.name == "category":
+        codes = np.asarray(array.codes)
+        listed = _column(array.categories, guess)
+        return listed if isinstance(listed, str) else listed.take(pyarrow.array(codes, mask=codes < 0))
+    if kind.name.startswith("str"):
+        return _objects(list(array), False) if kind.storage == "python" else pyarrow.array(array)
+    return pyarrow.array(array) if hasattr(array, "__arrow_array__") else str(kind)
+
+
+def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool) -> Any:
+    import pyarrow
+
+    if values.ndim != 1:
+        raise InvalidArgument("source", values.shape, "columns with one dimension", "give one array for each column")
+    mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
+    plain = np.asarray(values)
+    kind = plain.dtype.kind
+    if kind in "OUST":
+        listed = plain.tolist()
+        return _objects(
+            listed if mask is None else [None if m else v for v, m in zip(listed, mask, strict=True)], guess
+        )
+    if kind == "f" and plain.dtype.itemsize not in (4, 8):
+        plain = plain.astype(np.float32 if plain.dtype.itemsize == 2 else np.float64)
+    if kind == "M":
+        unit = np.datetime_data(plain.dtype)[0]
+        plain = plain.astype("datetime64[D]" if unit in "YMWD" else f"datetime64[{unit}]" if unit in _UNITS else _NEAR)
+    return pyarrow.array(_native(plain), mask=mask) if kind in "biufM" else str(plain.dtype)
+
+
+_UNITS = {"s", "ms", "us", "ns"}
+_NEAR = "datetime64[s]"
+
+
+def _native(values: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
+    return values.astype(values.dtype.newbyteorder("="))
+
+
+def _objects(values: list[Any], guess: bool) -> Any:
+    import pyarrow
+
+    failures = (pyarrow.ArrowException, TypeError, ValueError, OverflowError)
+    try:
+        return pyarrow.array(values, type=None if guess else pyarrow.large_string(), from_pandas=True)
+    except failures:
+        return pyarrow.array([_text(value) for value in values], type=pyarrow.large_string())
+
+
+def _text(value: Any) -> str | None:
+    """The one rule: plain values as they are written, all others NULL."""
+    try:
+        if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | str | bytes):
+            value = value.item()
+        if value is None or value != value:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "surrogateescape")
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            return None
+        if isinstance(value, datetime.datetime):
+            value = value.isoformat(" ")
+        if isinstance(value, str | int | float | Decimal | datetime.date | datetime.time | np.datetime64 | UUID):
+            return str(value).encode("utf-8", "replace").decode()
+    except Exception:
+        return None
+    return None
+
+
+def _settled(array: Any) -> Any:
+    """The array in a form the engine reads without fail, or the name of a type that it does not read."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    kinds = pyarrow.types
+    kind = array.type
+    if kinds.is_dictionary(kind) and not _is_text(kind.value_type):
+        return _settled(compute.cast(array, kind.value_type))
+    if kinds.is_run_end_encoded(kind):
+        return _settled(compute.run_end_decode(array))
+    if _is_text(kind) or (kinds.is_dictionary(kind) and _is_text(kind.value_type)):
+        return _valid(array)
+    if kinds.is_timestamp(kind) and kind.tz is not None:
+        return compute.cast(compute.cast(array, pyarrow.int64()), pyarrow.timestamp(kind.unit))
+    if kinds.is_float16(kind):
+        return compute.cast(array, pyarrow.float32())
+    if kinds.is_decimal256(kind):
+        return compute.cast(array, pyarrow.float64(), safe=False)
+    tests = (
+        kinds.is_integer,
+        kinds.is_floating,
+        kinds.is_boolean,
+        kinds.is_date,
+        kinds.is_timestamp,
+        kinds.is_decimal,
+        kinds.is_binary,
+        kinds.is_large_binary,
+        kinds.is_time,
+        kinds.is_null,
+    )
+    known = any(test(kind) for test in tests) or str(kind) == "extension<arrow.uuid>"
+    return array if known else str(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow
+
+    kinds = pyarrow.types
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _valid(array: Any) -> Any:
+    """The texts; bytes that are not UTF-8 would bring the engine down, so each of them becomes "?"."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    try:
+        array.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        kind = array.type
+        plain = compute.cast(array, kind.value_type) if pyarrow.types.is_dictionary(kind) else array
+        raw = compute.cast(plain, pyarrow.large_binary())
+        return pyarrow.array([_text(value) for value in raw.to_pylist()], type=pyarrow.large_string())
+    return array

@@ -65,12 +65,12 @@ def test_comments_and_semicolons_change_nothing() -> None:
     assert parse("/* how many? */ SELECT COUNT(*) -- all\nFROM visits;", CATALOG) == plain
 
 
-def test_declared_knowledge_follows_plain_references_only() -> None:
+def test_declared_knowledge_follows_references_and_expressions_get_their_own() -> None:
     query = parse("SELECT c, SUM(x) FROM (SELECT city AS c, age AS x FROM visits) GROUP BY c", CATALOG)
     assert query.aggregate.keys[0].values == CATALOG.table("visits").column("city").values
     assert query.aggregate.measures[0].bounds == Bounds(0, 120)
     query = parse("SELECT c, SUM(x) FROM (SELECT TRIM(city) AS c, age + 0.5 AS x FROM visits) GROUP BY c", CATALOG)
-    assert query.aggregate.keys[0].values is None
+    assert query.aggregate.keys[0].values == CATALOG.table("visits").column("city").values
     assert query.aggregate.measures[0].bounds == Bounds(Fraction(1, 2), Fraction(241, 2))
 
 

@@ -107,9 +107,10 @@ class Interval:
         high = Fraction(-1) if self.upper == 0 else self.upper
         return Interval(low, high) if low <= high else self
 
-    def remainder(self, other: Interval) -> Interval:
+    def remainder(self, other: Interval, kind: Type) -> Interval:
         """What truncating division leaves: the dividend's sign, never more than the dividend, less than the divisor."""
         most = max(-other.lower, other.upper)
+        most = max(most - 1, Fraction(0)) if kind == "integer" else most
         low, high = max(self.lower, -most), min(self.upper, most)
         return Interval(low if self.lower < 0 else Fraction(0), high if self.upper > 0 else Fraction(0))
 

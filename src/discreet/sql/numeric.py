@@ -269,7 +269,7 @@ NUMERIC = (
         "two numbers",
         _numbers,
         _whole_division(exp.Mod),
-        lambda call, ranges: ranges[0].remainder(ranges[1]),
+        lambda call, ranges: ranges[0].remainder(ranges[1], call.type),
         copies=(1, 2),
     ),
     Function("negate", "a number", each(NUMBERS), _negated, lambda call, ranges: -ranges[0]),

@@ -25,6 +25,7 @@ from sqlglot.errors import ParseError
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog
 from discreet.sql.functions import call
+from discreet.sql.keys import listed
 from discreet.sql.parse_aggregates import Grouping, Item, items_of, row_leaf
 from discreet.sql.parse_expressions import read, whole_literal
 from discreet.sql.parse_relations import Context, conditions, filtered, sources, union
@@ -167,10 +168,11 @@ def _grouped(node: exp.Select, rows: Rows, items: list[Item]) -> Rows | Query:
         return project(kept, [(item.label, expression) for item, expression in outputs])
     if not rows.private:
         raise refuse(node, "it reads no private table", "ask the engine itself")
+    grouping.keys = [*listed(rows.relation, tuple(grouping.keys))]
     names = distinct_names(item.label for item, _ in outputs)
     released = tuple(_output(name, expression, grouping) for name, (_, expression) in zip(names, outputs, strict=True))
     order = tuple(_order(part, released, grouping) for part in _ordered(node))
-    aggregate = Aggregate(rows.relation, tuple(grouping.keys), tuple(grouping.measures))
+    aggregate = Aggregate(rows.relation, tuple(grouping.keys), tuple(grouping.measures), rows.max_rows)
     return Query(aggregate, released, having, order, _limit(node))
 
 

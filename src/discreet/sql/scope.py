@@ -5,6 +5,7 @@ the unit, only where it is passed on as it is; any expression over it gets bound
 
 >>> from discreet.sql.catalog import Column
 >>> from discreet.sql.functions import call
+>>> from discreet.sql.plan import Literal
 >>> rows = scan(Table("visits", (Column("patient", "integer"), Column("age", "integer", Bounds(0, 120))), "patient"))
 >>> rows.find("AGE").bounds == Bounds(0, 120), rows.find("patient").unit
 (True, True)
@@ -23,7 +24,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Table, Type, nearest
 from discreet.sql.functions import interval
 from discreet.sql.intervals import Interval
-from discreet.sql.plan import Call, Expression, Filter, Literal, Named, Project, Ref, Relation, Scan
+from discreet.sql.plan import Expression, Filter, Named, Project, Ref, Relation, Scan
 from discreet.sql.textual import growth
 
 __all__ = ["Field", "Rows", "distinct_names", "fresh", "project", "scan"]
@@ -106,7 +107,7 @@ class Rows:
         field = self.field_of(expression)
         if field is not None:
             return Named(name, expression, field.bounds, field.values)
-        return Named(name, self.checked(expression), self.bounds(expression), _literal_choices(expression))
+        return Named(name, self.checked(expression), self.bounds(expression))
 
     def field(self, label: str, expression: Expression, name: str) -> Field:
         """How the column `name` made from an expression looks from above."""
@@ -203,12 +204,3 @@ def fresh(label: str, used: Iterable[str]) -> str:
     while f"{label.lower()}_{number}" in taken:
         number += 1
     return f"{label}_{number}"
-
-
-def _literal_choices(expression: Expression) -> Categories | None:
-    """The values of a CASE whose branches are all literals, none of them NULL."""
-    if not isinstance(expression, Call) or expression.function != "case" or expression.type == "real":
-        return None
-    branches = [*expression.arguments[1::2], expression.arguments[-1]]
-    values = [branch.value for branch in branches if isinstance(branch, Literal) and branch.value is not None]
-    return Categories(tuple(dict.fromkeys(values))) if len(values) == len(branches) else None

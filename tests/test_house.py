@@ -103,6 +103,8 @@ def test_public_names_are_these() -> None:
         "Laplace",
         "NoisyMax",
         "PermuteAndFlip",
+        "Quantile",
+        "Quantiles",
         "RandomizedResponse",
         "SparseVector",
         "Staircase",

@@ -2,6 +2,7 @@
 
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.quantile import Quantile, Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.mechanisms.selection import Exponential, NoisyMax, PermuteAndFlip
 from discreet.mechanisms.sparse_vector import SparseVector
@@ -13,6 +14,8 @@ __all__ = [
     "Laplace",
     "NoisyMax",
     "PermuteAndFlip",
+    "Quantile",
+    "Quantiles",
     "RandomizedResponse",
     "SparseVector",
     "Staircase",

@@ -1,12 +1,12 @@
 """Where everything meets: a steward's table, its budget, and an analyst's questions.
 
 >>> import numpy as np
->>> from discreet import User, connect
+>>> from discreet import ApproxDP, User, connect
 >>> visits = {"who": np.array([1, 1, 2, 3]), "city": np.array(["a", "b", "a", "a"])}
 >>> cities = {"city": ["a", "b"]}
 >>> session = connect(visits, unit=User("who"), budget=ApproxDP(1, "1e-6"), table="visits", values=cities)
 >>> quote = session.price("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="0.5")
->>> quote.loss.epsilon <= Fraction(1, 2)
+>>> float(quote.loss.epsilon) <= 0.5
 True
 >>> answer = session.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon="0.5")
 >>> [name for name in answer.names], len(answer.rows)
@@ -25,54 +25,47 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from discreet.accounting.approximate import approximate
-from discreet.accounting.calibration import gaussian_sigma
-from discreet.accounting.pure import pure
 from discreet.certificate import SigningKey, loss_to_json
-from discreet.core.errors import AnswerFailed, InvalidArgument
-from discreet.core.events import Composed, Event, to_json
+from discreet.core.errors import AnswerFailed
+from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
-from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger
 from discreet.noise.entropy import Entropy, chosen
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.catalog import Catalog
-from discreet.sql.measurement import CANONICAL, Measurement
+from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Query
+from discreet.sql.planner import Budget, Expected, expected, loss_of, plan, words
 from discreet.sql.relations import is_owned
 from discreet.sql.statement import Groups, statement
 from discreet.sql.statistics import Statistic, Sums
 
 __all__ = ["Quote", "Session"]
 
-HISTOGRAM_SHARE = Fraction(1, 10)
-"""The part of a user-level query's ε that finds the clipping norm."""
 FAILED = b"failed"
 """What is stored when the engine could not run the statement."""
-DELTA_SHARE = Fraction(1, 100)
-"""The part of the budget's δ that one query's ε is stated at, and that its undeclared keys may cost."""
 
 
 @dataclass(frozen=True)
 class Quote:
-    """What a question will cost, known before anything is spent."""
+    """What a question will cost and how good its answer will be, known before anything is spent."""
 
     loss: Loss
     events: tuple[Event, ...]
     plan: str
-    noise: dict[str, float]
-    """For each statistic, the deviation (ℓ2) or scale (ℓ1) of its noise, for each unit of the clipping norm."""
+    errors: tuple[Expected, ...]
+    """What to expect of each column."""
 
     def __str__(self) -> str:
-        return f"{self.loss}\n{self.plan}"
+        return "\n".join([f"price {self.loss}", self.plan, *(f"  {error}" for error in self.errors)])
 
 
 class Session:
@@ -83,7 +76,7 @@ class Session:
         engine: Engine,
         catalog: Catalog,
         unit: Unit,
-        budget: PureDP | ApproxDP,
+        budget: Budget,
         ledger: Path | None,
         dataset: str,
         sources: Sequence[str],
@@ -128,8 +121,8 @@ class Session:
     def price(self, text: str, *, epsilon: Exactable) -> Quote:
         """The cost of a question, from declared facts alone; nothing is spent."""
         asked = self._ask(text, epsilon)
-        noise = {str(s.kind): asked.measurement.scale(j, 0) for j, s in enumerate(asked.measurement.statistics)}
-        return Quote(asked.loss, asked.measurement.events, asked.words, noise)
+        errors = expected(asked.query, asked.sums, asked.measurement)
+        return Quote(asked.loss, asked.measurement.events, asked.words, errors)
 
     def sql(self, text: str, *, epsilon: Exactable, test_entropy: Entropy | None = None) -> Answer:
         """The answer to a question, charged before the data is touched; asked again it is free."""
@@ -151,18 +144,18 @@ class Session:
             "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash},
         }
         signed = self._key.sign(certificate) if source.private else {}
-        statistics, norm = asked.measurement.statistics, asked.measurement.norm
-        return assemble(asked.query, asked.sums, statistics, norm, payload, asked.loss, signed)
+        return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, signed)
 
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
         """The noisy sums, packed; a failure of the engine is an answer too, and says nothing about the data."""
-        statistics = asked.measurement.statistics
+        measurement = asked.measurement
         try:
             rows = self._engine.run(asked.statement)
-            groups = Groups.read(rows, len(asked.query.aggregate.keys), len(statistics), asked.measurement.owned)
+            keys = len(asked.query.aggregate.keys)
+            groups = Groups.read(rows, keys, measurement.statistics, measurement.weights is not None)
         except Exception:
             return FAILED
-        return pack(asked.measurement.release(groups, asked.declared, source), source.private)
+        return pack(measurement.release(groups, asked.listed, source), source.private)
 
     def close(self) -> None:
         """Let go of the engine and the books."""
@@ -173,33 +166,22 @@ class Session:
 
     def _ask(self, text: str, epsilon: Exactable) -> _Asked:
         query = parse(text, self._catalog)
-        declared = _declared_keys(query)
+        listed = _listed_keys(query)
         sums = Sums(query.aggregate.measures)
         statistics = sums.statistics
-        if declared is None and not any(s.kind == "units" for s in statistics):
+        if listed is None and not any(s.kind == "units" for s in statistics):
             statistics = (*statistics, Statistic("units", None))
-        measurement = self._measurement(query, statistics, declared is None, positive("epsilon", epsilon))
+        measurement = plan(
+            statistics,
+            keys=None if listed is None else len(listed),
+            owned=is_owned(query.aggregate.input),
+            max_rows=query.aggregate.max_rows,
+            changes=self._unit.changes,
+            budget=self._budget,
+            epsilon=positive("epsilon", epsilon),
+        )
         question = json.dumps({"query": repr(query), "events": [to_json(e) for e in measurement.events]})
-        return _Asked(query, sums, declared, measurement, question, self._budget)
-
-    def _measurement(
-        self, query: Query, statistics: tuple[Statistic, ...], thresholded: bool, epsilon: Fraction
-    ) -> Measurement:
-        owned = is_owned(query.aggregate.input)
-        histogram = epsilon * HISTOGRAM_SHARE if owned else None
-        rest = epsilon - (histogram or 0)
-        changes = self._unit.changes
-        limit = max((table.max_rows or 0 for table in self._catalog.tables), default=0) or None
-        if isinstance(self._budget, PureDP):
-            if thresholded:
-                remedy = "declare the values of the key columns, or use an ApproxDP budget"
-                raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
-            return Measurement(statistics, "l1", 1 / rest, owned, changes, histogram, None, limit)
-        share = self._budget.delta * DELTA_SHARE
-        steps = CANONICAL * changes
-        ratio = gaussian_sigma(rest, share, steps**2) / steps * (1 + Fraction(1, 1 << 20))
-        hidden = share if thresholded else None
-        return Measurement(statistics, "l2", ratio, owned, changes, histogram, hidden, limit)
+        return _Asked(query, sums, listed, measurement, question, self._budget)
 
 
 @dataclass(frozen=True)
@@ -208,40 +190,27 @@ class _Asked:
 
     query: Query
     sums: Sums
-    declared: list[tuple[Any, ...]] | None
+    listed: list[tuple[Any, ...]] | None
     measurement: Measurement
     question: str
-    budget: PureDP | ApproxDP
+    budget: Budget
 
     @property
     def statement(self) -> str:
-        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.norm)
+        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.weights)
 
     @property
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> Budget:
         """What this question costs alone."""
-        together = Composed(self.measurement.events)
-        if isinstance(self.budget, PureDP):
-            return pure(together)
-        thresholds = self.measurement.threshold_delta or 0
-        return approximate(together, self.budget.delta * DELTA_SHARE + thresholds)
+        return loss_of(self.measurement.events, self.budget)
 
     @property
     def words(self) -> str:
         """The plan in words."""
-        noise = "Gaussian" if self.measurement.norm == "l2" else "Laplace"
-        kinds = ", ".join(statistic.kind for statistic in self.measurement.statistics)
-        said = [f"{noise} noise on {kinds}"]
-        if self.measurement.owned:
-            said.append("each unit weighed down to a norm found privately")
-        if self.declared is None:
-            said.append("keys shown above a threshold")
-        else:
-            said.append(f"{len(self.declared)} declared keys")
-        return "; ".join(said)
+        return words(self.query, self.measurement, None if self.listed is None else len(self.listed))
 
 
-def _declared_keys(query: Query) -> list[tuple[Any, ...]] | None:
-    """All combinations of the declared values of the keys; None if any key has none."""
+def _listed_keys(query: Query) -> list[tuple[Any, ...]] | None:
+    """All combinations of the listed values of the keys; None if any key has none."""
     lists = [key.values.values for key in query.aggregate.keys if key.values is not None]
     return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None

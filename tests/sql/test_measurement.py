@@ -10,30 +10,37 @@ from discreet.accounting import account
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.mechanisms import Gaussian
 from discreet.noise import Entropy
+from discreet.sql.caps import Caps, G
 from discreet.sql.measurement import Measurement
-from discreet.sql.statement import G, Groups, H
+from discreet.sql.statement import Groups, Norm, Weights
 from discreet.sql.statistics import Statistic
 
 ROWS, UNITS = Statistic("rows", None), Statistic("units", None)
 UNIT_SIGMA = Gaussian.for_approx("0.9", "1e-6").sigma
+TENTH = Fraction(1, 10)
+
+
+def weights(norm: Norm, limit: int | None = None) -> Weights:
+    return Weights(norm, Caps.up_to(limit), Caps.up_to(limit))
 
 
 def one_group_each(count: int) -> Groups:
     """`count` units with one row in the same group."""
-    return Groups({("a",): {0: ((count, count), (count * G, count * G))}}, {(0, 0): count})
+    found = {("a",): {0: ((count,), (count * G,))}}
+    return Groups(found, found, {(0, 0): count}, {0: count})
 
 
 def test_events_cost_what_was_asked() -> None:
-    gaussian = Measurement((ROWS, UNITS), "l2", UNIT_SIGMA, True, 1, Fraction(1, 10), Fraction(1, 10**8))
+    gaussian = Measurement((ROWS, UNITS), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH, Fraction(1, 10**8))
     spent = account(gaussian.events, ApproxDP, delta=Fraction(1, 10**6) + Fraction(1, 10**8))
     assert Fraction(9, 10) < spent.epsilon <= 1
-    laplace = Measurement((ROWS, UNITS), "l1", Fraction(1), True, 1, Fraction(1, 10))
+    laplace = Measurement((ROWS, UNITS), "l1", Fraction(1), 1, weights("l1"), TENTH)
     assert account(laplace.events, PureDP).epsilon == Fraction(11, 10)
 
 
 def test_replacing_a_unit_costs_no_more_than_adding_one() -> None:
-    once = Measurement((ROWS,), "l2", UNIT_SIGMA, True, 1, Fraction(1, 10))
-    exchanged = Measurement((ROWS,), "l2", UNIT_SIGMA, True, 2, Fraction(1, 10))
+    once = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
+    exchanged = Measurement((ROWS,), "l2", UNIT_SIGMA, 2, weights("l2"), TENTH)
     assert exchanged.deviation(0, 3) == 2 * once.deviation(0, 3)
     twice, single = (account(m.events, ApproxDP, delta="1e-6").epsilon for m in (exchanged, once))
     assert twice <= single
@@ -44,11 +51,10 @@ def test_replacing_a_unit_costs_no_more_than_adding_one() -> None:
 def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(norm: str, groups: int) -> None:
     delta = Fraction(1, 20)
     ratio = UNIT_SIGMA if norm == "l2" else Fraction(1)
-    measurement = Measurement((UNITS,), norm, ratio, True, 1, Fraction(1), delta)
-    length = groups if norm == "l1" else groups**0.5
-    bucket = int(np.ceil(2 * np.log2(length)))
-    shares = int(G / length)
-    alone = Groups({(i,): {bucket: ((1,), (shares,))} for i in range(groups)}, {(bucket, 8): 1})
+    measurement = Measurement((UNITS,), norm, ratio, 1, weights(norm), Fraction(1), delta)
+    length = groups if norm == "l1" else int(groups**0.5)
+    bucket = 2 * (length.bit_length() - 1)
+    alone = Groups({}, {(i,): {bucket: ((1,), (G // length,))} for i in range(groups)}, {}, {bucket: 1})
     entropy = Entropy.for_tests(3)
     tries = 500
     shown = sum(len(measurement.release(alone, None, entropy).keys) > 0 for _ in range(tries))
@@ -58,7 +64,7 @@ def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(norm: str, group
 
 
 def test_declared_keys_all_appear_in_their_order_and_undeclared_ones_never() -> None:
-    measurement = Measurement((ROWS, UNITS), "l2", UNIT_SIGMA, True, 1, Fraction(1, 10))
+    measurement = Measurement((ROWS, UNITS), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     declared = [("b",), ("a",), ("nobody",)]
     released = measurement.release(one_group_each(500), declared, Entropy.for_tests(1))
     assert list(released.keys) == declared
@@ -68,8 +74,8 @@ def test_declared_keys_all_appear_in_their_order_and_undeclared_ones_never() -> 
 
 
 def test_released_sums_have_the_stated_noise() -> None:
-    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, False, 1)
-    groups = Groups({("a",): {0: ((1000,), (0,))}}, {})
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
+    groups = Groups({("a",): {0: ((1000,), (0,))}}, {}, {}, {})
     entropy = Entropy.for_tests(2)
     draws = [measurement.release(groups, [("a",)], entropy).sums[0][0] for _ in range(4000)]
     # The deviation of 4000 draws is within 8 % with probability above 1 − 1e-10.
@@ -77,38 +83,73 @@ def test_released_sums_have_the_stated_noise() -> None:
     assert measurement.scale(0, 0) == pytest.approx(float(UNIT_SIGMA), rel=1e-6)
 
 
-def test_the_clipping_norm_is_near_the_best() -> None:
+def cuts(measurement: Measurement, counts: dict[tuple[int, int], int], keys: int) -> list[int]:
+    return [measurement.choose_cut(counts, False, keys, Entropy.for_tests(seed))[0] for seed in range(200)]
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_the_clipping_norm_is_near_the_best(changes: int) -> None:
     # 10,000 units of norm about 4 and 10 of norm about 1000: room for the many, not for the few.
-    histogram = {(4, 4): 10_000, (20, 24): 10}
-    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, True, 1, Fraction(1, 2))
-    chosen = [measurement.choose_cut(Groups({}, histogram), 1000, Entropy.for_tests(seed)) for seed in range(200)]
-    assert set(chosen) <= {3, 4, 5}
+    counts = {(4, 1): 10_000, (20, 3): 10}
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, changes, weights("l2"), Fraction(1, 2))
+    assert set(cuts(measurement, counts, 1000)) <= {3, 4, 5}
+
+
+def test_units_spread_over_many_groups_get_more_room() -> None:
+    # 1,500 units of norm 16: worth the noise if each has hundreds of rows, not if all its rows are in one group.
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), Fraction(1, 2))
+    spread, alone = ({(0, 0): 10**6, (8, octaves): 1500} for octaves in (4, 0))
+    assert min(cuts(measurement, spread, 1000)) >= 7
+    assert max(cuts(measurement, alone, 1000)) <= 1
 
 
 def test_a_few_hundred_units_are_enough_to_find_the_norm() -> None:
     # 500 people with 1 to 11 rows in one group, at a tenth of ε = 1.
     sizes = np.random.default_rng(1).binomial(11, 0.36, 500).clip(1)
-    buckets = np.ceil(2 * np.log2(sizes) - 1e-9).astype(int)
-    histogram = {(int(b), int(b)): int((buckets == b).sum()) for b in set(buckets.tolist())}
-    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, True, 1, Fraction(1, 10))
-    cuts = [measurement.choose_cut(Groups({}, histogram), 1, Entropy.for_tests(seed)) for seed in range(200)]
-    lost = [sum(max(0.0, n - 2 ** (cut / 2)) for n in sizes) / sizes.sum() for cut in cuts]
+    caps = Caps.up_to(None)
+    buckets = np.searchsorted([float(norm) for norm in caps.norms], sizes)
+    counts = {(int(b), 0): int((buckets == b).sum()) for b in set(buckets.tolist())}
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
+    found = cuts(measurement, counts, 1)
+    lost = [sum(max(0.0, n - float(caps.norms[cut])) for n in sizes) / sizes.sum() for cut in found]
     assert np.mean(lost) < 0.1
-    assert np.mean(np.array(cuts) <= 9) > 0.9
+    assert np.mean(np.array(found) <= 9) > 0.9
+
+
+def test_the_number_of_units_above_the_norm_is_not_understated() -> None:
+    counts = {(2, 0): 1000, (6, 0): 100, (9, 0): 40, (14, 0): 5}
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
+    wrong = 0
+    for seed in range(300):
+        cut, (base, slope) = measurement.choose_cut(counts, False, 10, Entropy.for_tests(seed))
+        above = sum(count for (bucket, _), count in counts.items() if bucket > cut)
+        wrong += above > base + slope * np.log(20)
+    # At β = 1/20, more than 45 of 300 would have a probability below 1e-9.
+    assert wrong <= 45
 
 
 def test_totals_stay_whole_beyond_64_bits() -> None:
-    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, False, 1)
-    huge = Groups({("a",): {0: ((2**80,), (0,))}}, {})
+    measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
+    huge = Groups({("a",): {0: ((2**80,), (0,))}}, {}, {}, {})
     released = measurement.release(huge, [("a",)], Entropy.for_tests(2)).sums[0][0]
     assert released == pytest.approx(2.0**80)
-    assert G * H > 1
 
 
-def test_cuts_whose_noise_cannot_be_drawn_are_never_chosen() -> None:
-    faint = Measurement((ROWS,), "l2", Fraction(2**20), True, 1, Fraction(1, 2))
-    assert 0 < faint.top < 64
-    crowd = Groups({}, {(60, 60): 10**9})
-    assert faint.choose_cut(crowd, 1, Entropy.for_tests(1)) <= faint.top
+def test_norms_whose_noise_cannot_be_drawn_are_never_chosen() -> None:
+    faint = Measurement((ROWS,), "l2", Fraction(2**20), 1, weights("l2"), Fraction(1, 2))
+    last = faint.top(False)
+    assert 0 < last < len(Caps.up_to(None).norms) - 1
+    assert faint.choose_cut({(60, 0): 10**9}, False, 1, Entropy.for_tests(1)) == (last, (float("inf"), 0.0))
     with pytest.raises(InvalidArgument):
-        Measurement((ROWS,), "l2", Fraction(2**40), True, 1, Fraction(1, 2))
+        Measurement((ROWS,), "l2", Fraction(2**40), 1, weights("l2"), Fraction(1, 2))
+
+
+def test_limits_that_are_declared_are_not_searched_for() -> None:
+    fixed = Measurement((ROWS, UNITS), "l1", Fraction(1), 1, Weights("l1", Caps.fixed(3), Caps.fixed(1)))
+    assert fixed.searched == ()
+    assert account(fixed.events, PureDP).epsilon == 1
+    assert fixed.scale(0, 0) == pytest.approx(6)
+    assert fixed.scale(1, 0) == pytest.approx(2)
+    released = fixed.release(one_group_each(100), [("a",)], Entropy.for_tests(1))
+    assert released.norms == (3, 1)
+    assert released.heavy == ((0, 0), (0, 0))

@@ -1,8 +1,9 @@
 """The one statement of a query on real DuckDB: its totals are the clipped sums, and one unit moves them by no more than
 declared."""
 
+from collections import Counter
 from fractions import Fraction
-from math import ceil, sqrt
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 
 from discreet import Bounds
 from discreet.engines.duckdb import DuckDB
+from discreet.sql.caps import Caps, G, H
 from discreet.sql.catalog import Column, Table
+from discreet.sql.measurement import Measurement
 from discreet.sql.plan import Aggregate, Measure, Named, Ref, Scan
-from discreet.sql.statement import G, Groups, H, Norm, movement, statement, weight
-from discreet.sql.statistics import Sums
+from discreet.sql.statement import Groups, Norm, Weights, statement
+from discreet.sql.statistics import Statistic, Sums
 
 BOUNDS = Bounds(-10, 90)
+CAPS = Caps.up_to(9)
 MEASURES = (
     Measure("n", "count"),
     Measure("present", "count", Ref("v", "real")),
@@ -32,7 +36,7 @@ rows_of_one = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), numbers
 people = st.lists(rows_of_one, min_size=1, max_size=6)
 
 
-def run(rows: list[Row], norm: Norm, unit: str | None = "u") -> tuple[Groups, Sums]:
+def run(rows: list[Row], norm: Norm, unit: str | None = "u") -> tuple[Groups, Measurement]:
     engine = DuckDB(threads=1)
     columns = {
         "u": np.array([row[0] for row in rows], dtype=np.int64),
@@ -44,82 +48,127 @@ def run(rows: list[Row], norm: Norm, unit: str | None = "u") -> tuple[Groups, Su
     table = Table("t", (Column("u", "integer"), Column("k", "text"), Column("v", "real"), Column("w", "real")), unit)
     measures = MEASURES if unit else MEASURES[:2] + MEASURES[3:]
     aggregate = Aggregate(Scan(table), (Named("k", Ref("k", "text")),), measures)
-    sums = Sums(aggregate.measures)
-    found = engine.run(statement(aggregate, sums.statistics, norm))
+    statistics = Sums(aggregate.measures).statistics
+    weights = Weights(norm, CAPS, CAPS) if unit else None
+    found = engine.run(statement(aggregate, statistics, weights))
     engine.close()
-    return Groups.read(found, 1, len(sums.statistics), unit is not None), sums
+    groups = Groups.read(found, 1, statistics, unit is not None)
+    return groups, Measurement(statistics, norm, Fraction(1), 1, weights, Fraction(1))
 
 
 def table_of(persons: list[list[tuple[Any, Any, Any]]]) -> list[Row]:
     return [(number, *row) for number, rows in enumerate(persons) for row in rows]
 
 
-def vector(groups: Groups, index: int, cut: int) -> dict[Any, int]:
-    return {key: groups.total(key, index, cut) for key in groups.sums}
+def vectors(groups: Groups, measurement: Measurement, cut: int) -> list[dict[Any, int]]:
+    keys = sorted(groups.keys, key=str)
+    return [dict(zip(keys, column, strict=True)) for column in measurement.totals(groups, keys, (cut, cut))]
+
+
+def length(moved: list[int], norm: Norm) -> float:
+    return sum(map(abs, moved)) if norm == "l1" else sqrt(sum(m * m for m in moved))
 
 
 @settings(max_examples=40, deadline=None)
-@given(people, st.integers(0, 12), st.sampled_from(["l1", "l2"]))
+@given(people, st.integers(0, len(CAPS.norms) - 1), st.sampled_from(["l1", "l2"]))
 def test_one_unit_moves_the_totals_by_at_most_what_is_declared(persons: Any, cut: int, norm: Norm) -> None:
-    groups, sums = run(table_of(persons), norm)
+    groups, measurement = run(table_of(persons), norm)
     fewer, _ = run(table_of(persons)[: -len(persons[-1])] or [(99, "z", 0.0, 0.0)], norm)
-    for index, statistic in enumerate(sums.statistics):
-        before, after = vector(groups, index, cut), vector(fewer, index, cut)
-        if len(persons) == 1:
-            after = {}
-        moved = [before.get(key, 0) - after.get(key, 0) for key in before.keys() | after.keys()]
-        length = sum(map(abs, moved)) if norm == "l1" else sqrt(sum(m * m for m in moved))
-        assert length <= movement(statistic.bound, cut)
+    lesser = vectors(fewer, measurement, cut)
+    for statistic, before, after in zip(
+        measurement.statistics, vectors(groups, measurement, cut), lesser, strict=True
+    ):
+        known = {} if len(persons) == 1 else after
+        moved = [before.get(key, 0) - known.get(key, 0) for key in before.keys() | known.keys()]
+        assert length(moved, norm) <= CAPS.movement(statistic.bound, cut)
 
 
 def test_a_bound_that_forgets_the_groups_would_be_exceeded() -> None:
-    rows: list[Row] = [(1, key, 90.0, 90.0) for key in "abcdefghi"]
-    groups, sums = run(rows, "l2")
-    index = next(i for i, s in enumerate(sums.statistics) if s.kind == "rows")
-    moved = sqrt(sum(total**2 for total in vector(groups, index, 4).values()))
-    assert moved > movement(1, 2)  # clipped at 2² = 4 groups' worth it weighs more than a cap of 2 allows
-    assert moved <= movement(1, 4)
+    rows: list[Row] = [(1, key, 90.0, 90.0) for key in "abcdefghijklmnopqrstuvwxy"]
+    groups, measurement = run(rows, "l2")
+    index = next(i for i, s in enumerate(measurement.statistics) if s.kind == "rows")
+    moved = length([*vectors(groups, measurement, 4)[index].values()], "l2")
+    assert moved > CAPS.movement(1, 3)  # clipped at 4 it weighs more than a cap of 3 allows
+    assert moved <= CAPS.movement(1, 4)
 
 
 @settings(max_examples=20, deadline=None)
-@given(people, st.integers(0, 8))
+@given(people, st.integers(0, len(CAPS.norms) - 1))
 def test_totals_are_the_clipped_sums(persons: Any, cut: int) -> None:
-    groups, sums = run(table_of(persons), "l2")
-    index = next(i for i, s in enumerate(sums.statistics) if s.kind == "rows")
-    expected: dict[Any, int] = {}
+    groups, measurement = run(table_of(persons), "l2")
+    kinds = [s.kind for s in measurement.statistics]
+    by_rows: Counter[Any] = Counter()
+    by_groups: Counter[Any] = Counter()
+    cap = CAPS.norms[cut]
     for rows in persons:
-        counts = {key: sum(row[0] == key for row in rows) for key in {row[0] for row in rows}}
-        norm = sqrt(sum(n * n for n in counts.values()))
-        bucket = ceil(2 * np.log2(norm) - 1e-9)
-        for key, n in counts.items():
-            inside = bucket <= cut
-            expected[(key,)] = expected.get((key,), 0) + (n * G * H if inside else weight(cut) * int(n * G / norm))
-    assert vector(groups, index, cut) == pytest.approx(expected, abs=weight(cut) * len(persons))
+        counts = Counter(row[0] for row in rows)
+        for numbers, clipped in ((counts, by_rows), (Counter(counts.keys()), by_groups)):
+            norm = sqrt(sum(n * n for n in numbers.values()))
+            for key, n in numbers.items():
+                inside = norm <= float(cap) * (1 + 1e-12)
+                clipped[(key,)] += n * G * H if inside else n * int(cap * H) * int(G / norm)
+    totals = vectors(groups, measurement, cut)
+    assert totals[kinds.index("rows")] == by_rows
+    assert totals[kinds.index("units")] == by_groups
 
 
 @settings(max_examples=30, deadline=None)
 @given(people)
-def test_the_histogram_counts_every_unit_once(persons: Any) -> None:
+def test_the_histograms_count_every_unit_once(persons: Any) -> None:
     groups, _ = run(table_of(persons), "l2")
-    assert sum(groups.histogram.values()) == len(persons)
+    assert sum(groups.by_rows.values()) == sum(groups.by_groups.values()) == len(persons)
+
+
+def test_buckets_are_the_first_candidates_that_a_norm_is_within() -> None:
+    engine = DuckDB(threads=1)
+    for caps in (CAPS, Caps.up_to(None), Caps.up_to(7), Caps.fixed(5)):
+        norms = [*range(1, 60), *(sqrt(n) for n in range(1, 200)), 1e9, 2.0**31, 2.0**40]
+        listed = ", ".join(f"({place}, {float(norm)!r}e0)" for place, norm in enumerate(norms))
+        text = f"SELECT {caps.bucket('z')} FROM (VALUES {listed}) AS t(i, z) ORDER BY i"
+        expected = np.searchsorted([float(norm) for norm in caps.norms], np.array(norms) * (1 - 1e-13))
+        assert [row[0] for row in engine.run(text)] == expected.tolist()
+    engine.close()
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.just(0), st.sampled_from(["a", "b"]), numbers, numbers), min_size=1, max_size=20))
 def test_without_units_each_row_adds_at_most_its_bound(rows: list[Row]) -> None:
-    groups, sums = run(rows, "l2", unit=None)
+    groups, measurement = run(rows, "l2", unit=None)
     fewer, _ = run(rows[:-1] or rows, "l2", unit=None)
-    for index, statistic in enumerate(sums.statistics):
-        before, after = vector(groups, index, 0), vector(fewer, index, 0)
-        moved = sum(abs(before.get(key, 0) - after.get(key, 0)) for key in before.keys() | after.keys())
-        assert moved <= statistic.bound * G * H
+    lesser = vectors(fewer, measurement, 0)
+    for statistic, before, after in zip(measurement.statistics, vectors(groups, measurement, 0), lesser, strict=True):
+        moved = [before.get(key, 0) - after.get(key, 0) for key in before.keys() | after.keys()]
+        assert length(moved, "l1") <= statistic.bound * G * H
 
 
 def test_answers_from_exact_sums_are_the_plain_aggregates() -> None:
     values = [1.0, 4.0, 4.5, 80.0]
-    groups, sums = run([(i, "a", v, v) for i, v in enumerate(values)], "l2")
-    steps = {s: groups.total(("a",), j, 40) / (G * H) * float(s.grid.step) for j, s in enumerate(sums.statistics)}
+    groups, measurement = run([(i, "a", v, v) for i, v in enumerate(values)], "l2")
+    totals = measurement.totals(groups, [("a",)], (0, 0))
+    pairs = zip(measurement.statistics, totals, strict=True)
+    steps = {s: total[0] / (G * H) * float(s.grid.step) for s, total in pairs}
+    sums = Sums(MEASURES)
     assert sums.answer(0, steps) == 4
     assert sums.answer(3, steps) == pytest.approx(sum(values), rel=1e-3)
     assert sums.answer(4, steps) == pytest.approx(np.var(values, ddof=1), rel=1e-2)
     assert Fraction(sums.answer(2, steps)) == 4
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, Bounds(0, 1), Bounds(-1, 1), Bounds(10**15, 10**15 + 1), Bounds(3, 3)])
+def test_values_are_held_to_their_bounds(bounds: Bounds) -> None:
+    engine = DuckDB(threads=1)
+    centre = float((bounds.lower + bounds.upper) / 2)
+    values = [float(bounds.lower), centre, float(bounds.upper), -1e300, 1e300, 0.1]
+    listed = ", ".join(f"({place}, {value!r}::DOUBLE)" for place, value in enumerate(values))
+    odd = "(90, 'nan'::DOUBLE), (91, 'inf'::DOUBLE), (92, '-inf'::DOUBLE), (93, NULL)"
+    for kind in ("raw", "centred", "squares"):
+        statistic = Statistic(kind, Ref("v", "real"), bounds)
+        text = f"SELECT {statistic.steps('v')} FROM (VALUES {listed}, {odd}) AS t(i, v) ORDER BY i"
+        found = [row[0] for row in engine.run(text)]
+        assert found[len(values) :] == [None] * 4
+        for value, steps in zip(values, found, strict=False):
+            held = min(max(Fraction(value), bounds.lower), bounds.upper) - statistic.middle
+            exact = (held**2 if kind == "squares" else held) / statistic.grid.step
+            assert abs(steps) <= statistic.bound
+            assert abs(steps - exact) <= 1
+    engine.close()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import datetime
 import html
-import itertools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
-from discreet.sql.measurement import Noisy
-from discreet.sql.plan import Literal, Measure, Query, Ref
+from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.plan import Literal, Query, Ref
 from discreet.sql.relations import quoted, text_of
-from discreet.sql.statement import Norm
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.spans import Spans
+from discreet.sql.statistics import Sums
 
 __all__ = ["Answer", "assemble", "pack", "unpack"]
 
@@ -45,7 +45,11 @@ class Answer:
     certificate: dict[str, Any]
     notes: tuple[str, ...]
     private: bool
-    spans: dict[str, Any]
+    spans: Spans
+    measured: dict[str, int]
+    """The columns that are measures."""
+    places: tuple[int, ...]
+    """Which released row each row shows."""
 
     def column(self, name: str) -> list[Any]:
         """One column."""
@@ -54,18 +58,24 @@ class Answer:
         return [row[self.names.index(name)] for row in self.rows]
 
     def intervals(self, level: Exactable = 0.95) -> dict[str, list[tuple[float, float]]]:
-        """For each column that is a measure, ends that hold its noiseless value with probability at least `level`."""
-        tail = float(1 - probability("level", level))
-        return {name: [_span(parts, tail, self.spans["norm"]) for parts in rows] for name, rows in self._measured()}
+        """For each column that is a measure, ends that hold its true value with probability at least `level`; `notes`
+        say where they hold the value after clipping."""
+        held = float(probability("level", level))
+        return {
+            name: [self.spans.interval(index, place, held) for place in self.places]
+            for name, index in self.measured.items()
+        }
 
-    def _measured(self) -> list[tuple[str, list[dict[str, Any]]]]:
-        return list(self.spans["columns"].items())
-
-    def to_pandas(self) -> Any:
-        """The rows as a pandas frame."""
+    def to_pandas(self, level: Exactable | None = None) -> Any:
+        """The rows as a pandas frame; with a level, each measure is followed by the ends of its interval."""
         import pandas
 
-        return pandas.DataFrame(list(self.rows), columns=list(self.names))
+        frame = pandas.DataFrame(list(self.rows), columns=list(self.names))
+        for name, ends in self.intervals(level).items() if level is not None else ():
+            place = list(frame.columns).index(name) + 1
+            frame.insert(place, f"{name} high", [high for _, high in ends])
+            frame.insert(place, f"{name} low", [low for low, _ in ends])
+        return frame
 
     def __str__(self) -> str:
         table = [self.names, *([_shown(value) for value in row] for row in self.rows)]
@@ -87,8 +97,9 @@ def pack(noisy: Noisy, private: bool) -> bytes:
     stored = {
         "keys": [[_plain(part) for part in key] for key in noisy.keys],
         "sums": noisy.sums.tolist(),
-        "scales": list(noisy.scales),
-        "clipped_at": noisy.clipped_at,
+        "scales": noisy.scales,
+        "norms": noisy.norms,
+        "heavy": noisy.heavy,
         "hidden_below": noisy.hidden_below,
         "private": private,
     }
@@ -100,62 +111,71 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     stored = json.loads(payload)
     keys = tuple(tuple(_revived(part) for part in key) for key in stored["keys"])
     sums = np.array(stored["sums"], dtype=np.float64).reshape(len(keys), len(stored["scales"]))
-    noisy = Noisy(keys, sums, tuple(stored["scales"]), stored["clipped_at"], stored["hidden_below"])
+    norms = None if stored["norms"] is None else (stored["norms"][0], stored["norms"][1])
+    rows, units = stored["heavy"]
+    heavy = (rows[0], rows[1]), (units[0], units[1])
+    noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"])
     return noisy, stored["private"]
 
 
 def assemble(
     query: Query,
     sums: Sums,
-    statistics: Sequence[Statistic],
-    norm: Norm,
+    measurement: Measurement,
     payload: bytes,
     loss: Loss,
     certificate: dict[str, Any],
 ) -> Answer:
     """The answer: measures from the stored sums, then everything the query does to released values."""
     noisy, private = unpack(payload)
-    measures = query.aggregate.measures
+    measures, statistics = query.aggregate.measures, measurement.statistics
     table: list[tuple[Any, ...]] = []
     for place, (key, row) in enumerate(zip(noisy.keys, noisy.sums, strict=True)):
         values = dict(zip(statistics, row.tolist(), strict=True))
         answers = [_rounded(m.function, sums.answer(i, values)) for i, m in enumerate(measures)]
         table.append((place, *key, *answers))
     shown = _post_process(query, table)
-    columns = {}
-    for output in query.outputs:
-        wanted = output.expression.name if isinstance(output.expression, Ref) else None
-        index = next((i for i, measure in enumerate(measures) if measure.name == wanted), None)
-        if index is not None:
-            needs = sums.needs(index)
-            places = [statistics.index(need) for need in needs]
-            columns[output.name] = [
-                {
-                    "function": measures[index].function,
-                    "middle": float(needs[0].middle),
-                    "bounds": _ends(measures[index]),
-                    "sums": [float(noisy.sums[row[0]][p]) for p in places],
-                    "scales": [noisy.scales[p] for p in places],
-                }
-                for row in shown
-            ]
-    notes = [] if noisy.clipped_at is None else [_clipping_note(noisy.clipped_at, norm)]
-    if noisy.hidden_below is not None:
-        least = f"{noisy.hidden_below:,.0f}"
-        notes.append(f"Groups of fewer than about {least} units are withheld; declare values to see all.")
-    if not private:
-        notes.append("NOT PRIVATE: the noise came from a test seed.")
-    names = tuple(output.name for output in query.outputs)
-    rows = tuple(row[1:] for row in shown)
-    return Answer(names, rows, loss, certificate, tuple(notes), private, {"norm": norm, "columns": columns})
-
-
-def _clipping_note(norm_cap: float, norm: Norm) -> str:
-    kind = "root of the sum of squares" if norm == "l2" else "sum"
-    return (
-        f"Each unit's rows weigh at most {norm_cap:g} ({kind} over groups). Intervals cover the noise, not what heavier"
-        " units lost by that: if many units have more rows, counts and sums are too low."
+    spans = Spans(sums, measures, statistics, measurement.norm, noisy, query.aggregate.max_rows)
+    indices = {measure.name: index for index, measure in enumerate(measures)}
+    measured = {
+        output.name: indices[output.expression.name]
+        for output in query.outputs
+        if isinstance(output.expression, Ref) and output.expression.name in indices
+    }
+    return Answer(
+        tuple(output.name for output in query.outputs),
+        tuple(row[1:] for row in shown),
+        loss,
+        certificate,
+        tuple(_notes(spans, measured, private)),
+        private,
+        spans,
+        measured,
+        tuple(row[0] for row in shown),
     )
+
+
+def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
+    uncovered = [name for name, index in measured.items() if not spans.covers_clipping(index)]
+    if uncovered and spans.noisy.norms is not None:
+        kind = "root of the sum of squares" if spans.norm == "l2" else "sum"
+        yield (
+            f"Each unit's rows weigh at most {spans.noisy.norms[0]:g} ({kind} over groups). The intervals of"
+            f" {', '.join(uncovered)} do not cover what heavier units lost by that: declare max_rows to include it."
+        )
+    if spans.noisy.hidden_below is not None:
+        least = f"{spans.noisy.hidden_below:,.0f}"
+        yield f"Groups of fewer than about {least} units are withheld; declare values to see all."
+    if not private:
+        yield "NOT PRIVATE: the noise came from a test seed."
+
+
+@cache
+def _desk() -> Any:
+    """An empty database in memory, where released values are worked on."""
+    import duckdb
+
+    return duckdb.connect(":memory:", config={"threads": 1})
 
 
 def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -167,7 +187,7 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
     aggregate = query.aggregate
     names = [_PLACE, *(key.name for key in aggregate.keys), *(measure.name for measure in aggregate.measures)]
     kinds = [key.expression.type for key in aggregate.keys]
-    rows = ", ".join(
+    listing = ", ".join(
         "(" + ", ".join([str(row[0]), *_cells(row[1:], kinds, len(aggregate.measures))]) + ")" for row in table
     )
     listed = ", ".join(quoted(name) for name in names)
@@ -176,12 +196,12 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
     order = "".join(f"{text_of(o.expression)} {'DESC' if o.descending else 'ASC'}, " for o in query.order)
     limit = f" LIMIT {query.limit}" if query.limit is not None else ""
     statement = (
-        f"SELECT {quoted(_PLACE)}, {outputs} FROM (VALUES {rows}) AS released({listed}){having}"
+        f"SELECT {quoted(_PLACE)}, {outputs} FROM (VALUES {listing}) AS released({listed}){having}"
         f" ORDER BY {order}{quoted(_PLACE)}{limit}"
     )
     try:
-        with duckdb.connect(":memory:") as connection:
-            return connection.execute(statement).fetchall()
+        rows: list[tuple[Any, ...]] = _desk().cursor().execute(statement).fetchall()
+        return rows
     except duckdb.Error:
         reason = "its outputs, HAVING, ORDER BY or LIMIT failed on the released values"
         raise Unsupported("this question", reason, "simplify them; the stored answer stays yours") from None
@@ -196,41 +216,6 @@ def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[s
 
 def _rounded(function: str, value: float) -> int | float:
     return round(value) if function in ("count", "count_units") else value
-
-
-def _span(parts: dict[str, Any], tail: float, norm: Norm) -> tuple[float, float]:
-    """The range of a measure over the box of its sums' intervals, each at an equal share of the tail."""
-    share = tail / len(parts["sums"])
-    if norm == "l1":
-        reach = float(np.log(1 / share))
-    else:
-        from scipy.special import ndtri
-
-        reach = -float(ndtri(share / 2))
-    ends = [(s - reach * scale, s + reach * scale) for s, scale in zip(parts["sums"], parts["scales"], strict=True)]
-    function, middle = parts["function"], parts["middle"]
-    values = [_measure(function, middle, corner) for corner in itertools.product(*ends)]
-    least, most = parts["bounds"]
-    return max(min(values), least), min(max(values), most)
-
-
-def _ends(measure: Measure) -> tuple[float, float]:
-    """What the measure can be at all: an average lies within its bounds."""
-    if measure.function == "avg" and measure.bounds is not None:
-        return float(measure.bounds.lower), float(measure.bounds.upper)
-    return (0.0 if measure.function in ("variance", "stddev") else -1e308), 1e308
-
-
-def _measure(function: str, middle: float, corner: Sequence[float]) -> float:
-    if function in ("count", "count_units") or len(corner) == 1:
-        return corner[0]
-    number = max(corner[1], 1.0)
-    if function == "sum":
-        return corner[0] + middle * corner[1]
-    if function == "avg":
-        return middle + corner[0] / number
-    variance = max(corner[2] - corner[0] ** 2 / number, 0.0) / max(number - 1, 1.0)
-    return float(np.sqrt(variance)) if function == "stddev" else variance
 
 
 def _plain(value: Any) -> Any:

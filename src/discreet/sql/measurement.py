@@ -2,11 +2,11 @@
 
 Guarantee. The unit is that of the table. The events are fixed before any data is touched:
 
-1. (user level) a `Pure` run of sparse vector over how many units lie above each norm. From it alone the clipping norm C
-   is chosen.
+1. (where a norm is to be found) a `Pure` run of sparse vector over how many units lie above each candidate. From it
+   alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups.
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
    moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
-3. (keys not declared) groups are shown only above a threshold on the noisy number of their units, set so that a unit
+3. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
    alone in its groups shows up with probability at most `delta`: an `Approximate(0, delta)`.
 
 Noise is drawn on the totals themselves, which are whole numbers (`statement.py`); their grid is far finer than the one
@@ -15,11 +15,11 @@ the events speak of.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, log2, sqrt
+from math import ceil, exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -31,55 +31,66 @@ from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
-from discreet.sql.statement import BUCKETS, G, Groups, H, Norm, movement
+from discreet.sql.caps import Caps, G, H
+from discreet.sql.statement import Groups, Norm, Weights, clipped
 from discreet.sql.statistics import Statistic
 
-__all__ = ["Measurement", "Noisy"]
+__all__ = ["CANONICAL", "Measurement", "Noisy"]
 
 CANONICAL = 1 << 12
 """Grid steps in a unit's movement, as the events state it."""
 MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
-"""How many groups to expect when choosing C where the keys are not declared."""
+"""How many groups to expect when choosing C where the keys are not listed."""
+SCALE = 1 << 10
+"""Parts in a unit's weight in the search for C."""
+
+
+Heavy = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """Released totals: for each key the sums, and the deviation (or scale) of the noise in each."""
+    """Released totals: for each key the sums, and the deviation (or scale) of the noise in each statistic."""
 
     keys: tuple[tuple[Any, ...], ...]
     sums: np.ndarray[Any, np.dtype[np.float64]]
     scales: tuple[float, ...]
-    clipped_at: float | None
+    norms: tuple[float, float] | None = None
+    """The norms that units were weighed down to: by rows, by groups."""
+    heavy: tuple[Heavy, Heavy] = ((0.0, 0.0), (0.0, 0.0))
+    """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
     hidden_below: float | None = None
-    """Where keys were not declared: the noisy number of units a group needs to show."""
+    """Where keys are not listed: the noisy number of units a group needs to show."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic."""
+    """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic.
+
+    `weights` is None at row level. `search_epsilon` is spent on finding norms, in equal shares.
+    """
 
     statistics: tuple[Statistic, ...]
     norm: Norm
     ratio: Fraction
-    owned: bool
     changes: int
-    histogram_epsilon: Fraction | None = None
+    weights: Weights | None = None
+    search_epsilon: Fraction | None = None
     threshold_delta: Fraction | None = None
-    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         for index in range(len(self.statistics)):
             scale_argument("noise", self.deviation(index, 0))
 
     @cached_property
-    def top(self) -> int:
-        """The largest cut whose noise the samplers can draw: 2^60 is their end."""
-        indices = range(len(self.statistics))
-        fits = (c for c in range(BUCKETS, 0, -1) if all(self.deviation(j, c) <= MAX_SCALE for j in indices))
-        most = BUCKETS if self.max_rows is None else min(BUCKETS, ceil(2 * log2(self.max_rows)))
-        return min(next(fits, 0), most) if self.owned else 0
+    def searched(self) -> tuple[bool, ...]:
+        """Which norms are to be found: False for the one by rows, True for the one by groups."""
+        if self.weights is None:
+            return ()
+        kinds = {s.kind == "units" for s in self.statistics}
+        return tuple(units for units in (False, True) if units in kinds and self._caps(units).searched)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -87,8 +98,9 @@ class Measurement:
         many = len(self.statistics)
         steps = CANONICAL * self.changes
         said: list[Event] = []
-        if self.histogram_epsilon is not None:
-            said.append(events.Pure(self.histogram_epsilon))
+        if self.searched:
+            assert self.search_epsilon is not None
+            said += [events.Pure(self.search_epsilon / len(self.searched))] * len(self.searched)
         if self.norm == "l2":
             said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
         else:
@@ -101,41 +113,71 @@ class Measurement:
         """The noise in one statistic's totals, in their own units."""
         many = len(self.statistics)
         factor = sqrt_up(Fraction(many)) if self.norm == "l2" else Fraction(many)
-        bound = self.statistics[index].bound
-        moved = movement(bound, cut) if self.owned else bound * G * H
+        statistic = self.statistics[index]
+        moved = statistic.bound * G * H
+        if self.weights is not None:
+            moved = self.weights.caps(statistic).movement(statistic.bound, cut)
         return self.ratio * factor * moved * self.changes
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""
         return float(self.deviation(index, cut) * self.statistics[index].grid.step / (G * H))
 
-    def choose_cut(self, groups: Groups, keys: int, entropy: Entropy) -> int:
-        """The half-octave to clip at: the first one past which so few units lie that more room would cost more noise
-        than it saves.
+    def top(self, units: bool) -> int:
+        """The last candidate whose noise the samplers can draw: 2^60 is their end."""
+        drawn = [j for j, s in enumerate(self.statistics) if (s.kind == "units") == units]
+        last = len(self._caps(units).norms) - 1
+        while last and any(self.deviation(j, last) > MAX_SCALE for j in drawn):
+            last -= 1
+        return last
 
-        Raising C by a little adds (keys · mean noise per unit of C) of error and takes back, from each unit still
-        above, its size over its norm: 1 where a unit has one group, up to C where it has many with one row each. The
-        number of units above each cut moves by 1, all cuts the same way, so one run of sparse vector finds it.
+    def _caps(self, units: bool) -> Caps:
+        assert self.weights is not None
+        return self.weights.units if units else self.weights.rows
+
+    def choose_cut(
+        self, counts: Mapping[tuple[int, int], int], units: bool, keys: int, entropy: Entropy
+    ) -> tuple[int, Heavy]:
+        """The candidate to clip at: the first one past which so little lies that more room would cost more noise than
+        it saves; and how many units may lie above it. `counts` are of units, by bucket and octave of rows over norm.
+
+        Raising C by a little adds (keys · mean noise per unit of C) of error, and takes back from each unit still
+        above its rows over its norm: 1 where it has one group, up to √keys where it has many alike (for ℓ1 always 1).
+        The sum of these over the units above moves by at most the largest, so one run of sparse vector finds where it
+        falls below; all candidates the same way if a unit comes or goes, but not if it is replaced. Where the search's
+        own noise would be too much for that, each unit counts alike, for the middle of the two.
         """
-        assert self.histogram_epsilon is not None
-        search = SparseVector.for_epsilon(self.histogram_epsilon, 0, monotonic=True)
+        assert self.search_epsilon is not None
+        epsilon = self.search_epsilon / len(self.searched)
+        index = next(j for j, s in enumerate(self.statistics) if (s.kind == "units") == units)
+        caps, last = self._caps(units), self.top(units)
+        mean = float(self.deviation(index, 0) / (self.statistics[index].bound * G * H * caps.norms[0]))
+        slope = keys * (0.8 if self.norm == "l2" else 1.0) * mean
+        widest = 0 if self.norm == "l1" or units else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
+        doubt = 2 / float(epsilon)
+        weighed = doubt * 2.0**widest * 4 <= slope
+        search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1)
         run = search.start(entropy=entropy)
-        # What the search's own noise could hide counts as few, more so at each step: past all norms it must stop.
-        doubt = float(search.threshold_scale)
-        mean = (0.8 if self.norm == "l2" else 1.0) * float(self.deviation(0, 0) / (self.statistics[0].bound * G * H))
-        for cut in range(self.top):
-            above = sum(count for (bucket, _), count in groups.histogram.items() if bucket > cut)
-            spread = sqrt(min(sqrt(keys), 2.0 ** (cut / 2)))
-            if run.ask(ceil(keys * mean / spread + doubt * (1 + cut / 2)) - above).above:
-                return cut
-        return self.top
+        for cut in range(last):
+            parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
+            taken = sum(count * parts[spread] for (bucket, spread), count in counts.items() if bucket > cut)
+            # An octave's middle is √2 above its start.
+            shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
+            # What the search's noise could hide counts as little, more so at each step: past all norms it must stop.
+            least = slope / shared + doubt * (1 + cut / 2)
+            if run.ask(ceil(SCALE * least) - taken).above:
+                most = 2.0**widest if weighed else 1.0
+                scales = float(search.threshold_scale) / SCALE, float(search.question_scale) / SCALE
+                base = least + scales[0] * log(2) + scales[1] * log(2 * last)
+                return cut, (most * base, most * sum(scales))
+        return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
 
     def threshold(self, cut: int) -> float:
-        """The noisy number of units above which an undeclared key may show, in totals' units."""
+        """The noisy number of units above which a key that is not listed may show, in totals' units."""
         assert self.threshold_delta is not None
         index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
         deviation = float(self.deviation(index, cut))
-        most = 2.0 ** (cut / 2) if self.owned else 1.0
+        most = 1.0 if self.weights is None else float(self.weights.units.norms[cut])
         tail = float(self.threshold_delta) / self.changes
         worst = 0.0
         # A unit alone in up to 2^j groups adds at most C/√g (ℓ2) or C/g (ℓ1) to each of g ≥ 2^(j−1); union over them.
@@ -154,30 +196,53 @@ class Measurement:
 
         return float(-ndtri(tail)) + 1e-6
 
-    def release(self, groups: Groups, declared: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
-        """Noisy sums for the declared keys, or for those found above the threshold, in an order that says nothing."""
-        cut = self.choose_cut(groups, len(declared) if declared else TYPICAL_KEYS, entropy) if self.owned else 0
-        keys = tuple(declared) if declared is not None else tuple(sorted(groups.sums, key=_sortable))
-        exact = [[groups.total(key, j, cut) for j in range(len(self.statistics))] for key in keys]
+    def _by_groups(self, index: int) -> bool:
+        return self.weights is not None and self.statistics[index].kind == "units"
+
+    def totals(self, groups: Groups, keys: Sequence[tuple[Any, ...]], cuts: Sequence[int]) -> list[list[int]]:
+        """The clipped sums before noise: for each statistic one for each key, in units of 1/(G·H) steps.
+
+        `cuts` are the caps' indices, for the weights by rows and by groups.
+        """
         columns = []
+        place = 0
         for j in range(len(self.statistics)):
-            deviation = max(self.deviation(j, cut), Fraction(1))
+            units = self._by_groups(j)
+            found, index = (groups.units, 0) if units else (groups.rows, place)
+            caps = Caps.fixed(1) if self.weights is None else self._caps(units)
+            columns.append([clipped(found.get(key, {}), index, caps, cuts[units]) for key in keys])
+            place += not units
+        return columns
+
+    def release(self, groups: Groups, listed: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
+        """Noisy sums for the listed keys, or for those found above the threshold, in an order that says nothing."""
+        cuts: list[int] = [0, 0]
+        heavy: list[Heavy] = [(0.0, 0.0), (0.0, 0.0)]
+        for units in self.searched:
+            counts = {(bucket, 0): count for bucket, count in groups.by_groups.items()} if units else groups.by_rows
+            cuts[units], heavy[units] = self.choose_cut(counts, units, len(listed) if listed else TYPICAL_KEYS, entropy)
+        keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
+        columns = []
+        for j, exact in enumerate(self.totals(groups, keys, cuts)):
+            deviation = max(self.deviation(j, cuts[self._by_groups(j)]), Fraction(1))
             draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
             noise = draw(deviation, len(keys), entropy=entropy).tolist()
-            columns.append([row[j] + n for row, n in zip(exact, noise, strict=True)])
+            columns.append([value + n for value, n in zip(exact, noise, strict=True)])
         shown = list(range(len(keys)))
         hidden = None
-        if declared is None:
+        if listed is None:
             index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
-            least = ceil(self.threshold(cut))
+            least = ceil(self.threshold(cuts[1]))
             hidden = least / (G * H)
             shown = [i for i in range(len(keys)) if columns[index][i] > least]
         steps = [s.grid.step / (G * H) for s in self.statistics]
         sums = [[float(columns[j][i] * steps[j]) for j in range(len(steps))] for i in shown]
-        scales = tuple(self.scale(j, cut) for j in range(len(steps)))
+        scales = tuple(self.scale(j, cuts[self._by_groups(j)]) for j in range(len(self.statistics)))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
-        norm = 2.0 ** (cut / 2) if self.owned else None
-        return Noisy(tuple(keys[i] for i in shown), table, scales, norm, hidden)
+        norms = None
+        if self.weights is not None:
+            norms = float(self.weights.rows.norms[cuts[0]]), float(self.weights.units.norms[cuts[1]])
+        return Noisy(tuple(keys[i] for i in shown), table, scales, norms, (heavy[0], heavy[1]), hidden)
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:

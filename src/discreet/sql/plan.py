@@ -116,12 +116,14 @@ class Features:
 @dataclass(frozen=True)
 class Join:
     """Pairs of rows of the same owner (two private relations, joined on the unit too), or of a private row with public
-    ones. `on` pairs columns of left and right."""
+    ones or with rows linked to it. `on` pairs columns of left and right. `most` limits how many rows of the right one
+    row of the left meets, to the first in the order of all their columns."""
 
     left: Relation
     right: Relation
     on: tuple[tuple[str, str], ...]
     kind: OneOf["inner", "left", "semi", "anti"] = "inner"
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Statistics of each group; the only way from private rows to the outside."""
+    """Statistics of each group; the only way from private rows to the outside. `max_rows` is the most rows of one unit
+    in the input, where that is declared."""
 
     input: Relation
     keys: tuple[Named, ...]
     measures: tuple[Measure, ...]
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True)

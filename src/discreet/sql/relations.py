@@ -18,16 +18,19 @@ from discreet.sql.plan import (
     Measure,
     Named,
     Project,
+    Ref,
     Relation,
     Scan,
     Union,
 )
 from discreet.sql.signature import Node
 
-__all__ = ["OWNER", "columns_of", "is_owned", "quoted", "select", "text_of"]
+__all__ = ["OWNER", "columns_of", "is_owned", "is_plain", "quoted", "select", "text_of", "unguarded_text"]
 
 OWNER = "discreet unit"
 """The column that names the unit a row belongs to; no analyst can name a column like that."""
+RAW = "discreet raw "
+"""What stands before the name of a table's column of reals as it is, with NaN and infinities."""
 
 
 def quoted(name: str) -> str:
@@ -57,6 +60,13 @@ def is_owned(relation: Relation) -> bool:
             return is_owned(relation.input)
 
 
+def is_plain(relation: Relation) -> bool:
+    """Whether the relation is a table, filtered and projected: cheap to read, and the same each time."""
+    while isinstance(relation, Filter | Project):
+        relation = relation.input
+    return isinstance(relation, Scan)
+
+
 def columns_of(relation: Relation) -> tuple[str, ...]:
     """The names an expression above may refer to."""
     match relation:
@@ -80,6 +90,8 @@ def select(relation: Relation) -> str:
     match relation:
         case Scan(table):
             shown = [f"{_sql(admit(c.name, c.type))} AS {quoted(c.name)}" for c in table.columns]
+            reals = [c.name for c in table.columns if c.type == "real"]
+            shown += [f"TRY_CAST({quoted(name)} AS DOUBLE) AS {quoted(RAW + name)}" for name in reals]
             if not owner:
                 return f"SELECT {', '.join(shown)} FROM {quoted(table.name)}"
             unit = quoted(table.unit or "")
@@ -130,7 +142,7 @@ def _exact(measure: Measure) -> str:
 
 
 def _join(join: Join) -> str:
-    left, right = f"({select(join.left)}) AS l", f"({select(join.right)}) AS r"
+    left, right = f"({select(join.left)}) AS l", f"({_first(join)}) AS r"
     pairs = [f"l.{quoted(a)} = r.{quoted(b)}" for a, b in join.on]
     owned = [is_owned(join.left), is_owned(join.right)]
     if all(owned):
@@ -146,3 +158,23 @@ def _join(join: Join) -> str:
     return f"SELECT {', '.join(shown)} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
 
 
+def _first(join: Join) -> str:
+    """The right side, with no more rows for each value of the joined columns than the join lets through."""
+    if join.most is None:
+        return select(join.right)
+    keys = ", ".join(quoted(name) for _, name in join.on)
+    order = ", ".join(quoted(name) for name in columns_of(join.right))
+    place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order})"
+    return f"SELECT * FROM ({select(join.right)}) QUALIFY {place} <= {join.most}"
+
+
+
+
+def unguarded_text(expression: Expression, relation: Relation) -> str:
+    """An expression in SQL for a reader that passes over NaN and infinities: a table's column needs no guard there."""
+    below = relation
+    while isinstance(below, Filter):
+        below = below.input
+    if isinstance(expression, Ref) and isinstance(below, Scan) and expression.type == "real":
+        return quoted(RAW + expression.name)
+    return text_of(expression)

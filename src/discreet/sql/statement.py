@@ -4,12 +4,13 @@ Row level: each row adds to one group, and the statement sums whole numbers by g
 
 User level: a unit with n_k rows in group k has the weight min(1, C/‖n‖), in ℓ2 for Gaussian noise and ℓ1 for Laplace.
 The best C is found privately from a histogram of the norms, after the statement ran; so the statement returns, for
-each group and each half-octave b of the norm (2^((b−1)/2) < ‖n‖ ≤ 2^(b/2)), the plain sums and the sums divided by the
-norm. For C = 2^(c/2) the clipped sum is then: plain sums up to b = c, and C times the divided sums above.
+each group and each bucket of the norm (`caps.py`), the plain sums and the sums divided by the norm. For a cap C the
+clipped sum is then: plain sums of the buckets up to it, and C times the divided sums of those above. Counts of units
+have weights of their own: there a unit adds 1 to each of its g groups, whatever its rows, and its norm is √g or g.
 
-All in whole numbers: a group's total is Σ_{b ≤ c} plain·G·H + ⌊C·H⌋·Σ_{b > c} divided, with divided = Σ trunc(s·G/‖n‖).
-One unit adds a vector of whole numbers whose norm is at most bound·C·G·H, up to the relative rounding error of one
-square root, one division and one logarithm, covered by `MARGIN`.
+All in whole numbers: a row that adds x steps adds x·g to the divided sum, where g = ⌊G/‖n‖⌋ belongs to its unit; a
+group's total is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided. One unit adds a vector of whole numbers whose norm is at
+most bound·C·G·H, up to `caps.MARGIN`, whatever the order in which doubles were added up to ‖n‖.
 """
 
 from __future__ import annotations
@@ -17,100 +18,166 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil
 from typing import Any, Literal
 
-from discreet.core.rounding import sqrt_down, sqrt_up
+from discreet.sql.caps import Caps, G, H
 from discreet.sql.plan import Aggregate
-from discreet.sql.relations import OWNER, is_owned, quoted, select, text_of
+from discreet.sql.relations import OWNER, is_plain, quoted, select, text_of, unguarded_text
 from discreet.sql.statistics import Statistic
 
-__all__ = ["BUCKETS", "G", "Groups", "H", "Norm", "movement", "statement", "weight"]
+__all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
 
 Norm = Literal["l1", "l2"]
 Key = tuple[Any, ...]
-
-BUCKETS = 64
-"""Half-octaves of the norm: up to 2³² rows for one unit; larger norms count as that."""
-G, H = 1 << 16, 1 << 12
-MARGIN = 1 + Fraction(1, 1 << 30)
+Sums = tuple[tuple[int, ...], tuple[int, ...]]
+"""Plain and divided sums, one for each statistic."""
 
 
-def statement(aggregate: Aggregate, statistics: Sequence[Statistic], norm: Norm) -> str:
-    """The SQL that computes everything a release needs, in DuckDB's dialect."""
+@dataclass(frozen=True)
+class Weights:
+    """How units are weighed: by their rows, and for counts of units by their groups."""
+
+    norm: Norm
+    rows: Caps
+    units: Caps
+
+    def caps(self, statistic: Statistic) -> Caps:
+        """The candidates for one statistic."""
+        return self.units if statistic.kind == "units" else self.rows
+
+
+def statement(aggregate: Aggregate, statistics: Sequence[Statistic], weights: Weights | None) -> str:
+    """The SQL that computes everything a release needs, in DuckDB's dialect; without weights, at row level."""
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
     named = [f"{text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
-    values = [f"{statistic.sql} AS x{j}" for j, statistic in enumerate(statistics)]
-    below = f"({select(aggregate.input)})"
+    owner = [] if weights is None else ["u"]
+    arguments, columns = _columns(aggregate, statistics)
+    named += [f"{text} AS {name}" for name, text in arguments.items()] + [f"{quoted(OWNER)} AS {u}" for u in owner]
+    values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=True)) if s.bounds]
+    counted = sorted({c for s, c in zip(statistics, columns, strict=True) if s.kind == "present" and c in arguments})
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input)})"
+    rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
+    if weights is not None:
+        return _weighed(aggregate, keys, rows, statistics, columns, weights)
+    sums = [_summed(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=True))]
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    if not is_owned(aggregate.input):
-        sums = [f"SUM(x{j})" for j in range(len(statistics))]
-        return f"SELECT {', '.join([*keys, *sums])} FROM (SELECT {', '.join([*named, *values])} FROM {below}){grouped}"
-    rows = f"SELECT {', '.join([*named, *values, f'{quoted(OWNER)} AS u'])} FROM {below}"
-    only_units = all(statistic.kind == "units" for statistic in statistics)
-    per = [f"{'1' if only_units else 'COUNT(*)'} AS n"]
-    per += [f"{'1' if s.kind == 'units' else f'SUM(x{j})'} AS s{j}" for j, s in enumerate(statistics)]
-    size = "CAST(SUM(n) AS DOUBLE)"
-    length = size if norm == "l1" else "SQRT(SUM(CAST(n AS DOUBLE) * n))"
-    plain = [f"SUM(s{j})" for j in range(len(statistics))]
-    divided = [f"SUM(CAST(TRUNC(s{j} * {float(G)!r} / z) AS BIGINT))" for j in range(len(statistics))]
-    empty = ["NULL"] * (len(keys) + 2 * len(statistics))
+    return f"SELECT {', '.join([*keys, *sums])} FROM ({rows}){grouped}"
+
+
+def _columns(aggregate: Aggregate, statistics: Sequence[Statistic]) -> tuple[dict[str, str], list[str]]:
+    """The arguments as named texts, and for each statistic the column it reads.
+
+    What statistics with bounds read needs no guard against NaN and infinities, for they pass over those; counts of the
+    same argument count what they kept.
+    """
+    bounded = {s.argument: j for j, s in reversed(list(enumerate(statistics))) if s.bounds is not None}
+    arguments: dict[str, str] = {}
+    columns: list[str] = []
+    names = {a: f"a{i}" for i, a in enumerate(dict.fromkeys(s.argument for s in statistics if s.argument is not None))}
+    for statistic in statistics:
+        argument = statistic.argument
+        if argument is None:
+            columns.append("")
+            continue
+        if argument in bounded:
+            arguments[names[argument]] = f"CAST({unguarded_text(argument, aggregate.input)} AS DOUBLE)"
+        else:
+            arguments[names[argument]] = text_of(argument)
+        shared = statistic.kind == "present" and argument in bounded
+        columns.append(f"x{bounded[argument]}" if shared else names[argument])
+    return arguments, columns
+
+
+def _weighed(
+    aggregate: Aggregate,
+    keys: list[str],
+    rows: str,
+    statistics: Sequence[Statistic],
+    columns: list[str],
+    weights: Weights,
+) -> str:
+    of_rows = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=True)) if s.kind != "units"]
+    of_units = len(of_rows) < len(statistics)
     owners = ", ".join(["u", *keys])
+    root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if weights.norm == "l2" else ("", "CAST(n AS DOUBLE)")
+    empty = ["NULL"] * (2 * len(statistics))
+    parts = []
+    if of_rows:
+        sums = [f"{_summed(*each)}" for each in of_rows] + [f"{_divided(*each)}" for each in of_rows]
+        shown = ", ".join(["0, b, NULL, NULL", *keys, *sums, *empty[len(sums) :]])
+        parts.append(f"SELECT {shown} FROM r JOIN q USING (u) GROUP BY {', '.join(['b', *keys])}")
+        parts.append(_histogram(2, "b", "CAST(FLOOR(LOG2(t / z)) AS INTEGER)", len(keys) + len(empty)))
+    if of_units:
+        shown = ", ".join(["1, e, NULL, NULL", *keys, "COUNT(*)", "SUM(h)", *empty[2:]])
+        parts.append(f"SELECT {shown} FROM p JOIN q USING (u) GROUP BY {', '.join(['e', *keys])}")
+        parts.append(_histogram(3, "e", "0", len(keys) + len(empty)))
+    # A table is cheaper to read twice than to keep; anything that takes work is done once.
+    kept = "" if is_plain(aggregate.input) else "MATERIALIZED "
     return (
-        f"WITH p AS MATERIALIZED (SELECT {', '.join([owners, *per])} FROM ({rows}) GROUP BY {owners}), "
-        f"q AS MATERIALIZED (SELECT u, z, {_bucket('z')} AS b, {_bucket('t')} AS e "
-        f"FROM (SELECT u, {length} AS z, {size} AS t FROM p GROUP BY u)) "
-        f"SELECT b, NULL AS e, COUNT(*) AS c, {', '.join([*keys, *plain, *divided])} "
-        f"FROM p JOIN q USING (u) GROUP BY {', '.join(['b', *keys])} "
-        f"UNION ALL SELECT b, e, COUNT(*), {', '.join(empty)} FROM q GROUP BY b, e"
+        f"WITH r AS {kept or 'NOT MATERIALIZED '}({rows}), "
+        f"p AS {'MATERIALIZED ' if of_units else ''}(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
+        f"q AS MATERIALIZED (SELECT u, t, z, {weights.rows.bucket('z')} AS b, {weights.units.bucket('y')} AS e, "
+        f"CAST(FLOOR({G}e0 / z) AS BIGINT) AS g, CAST(FLOOR({G}e0 / y) AS BIGINT) AS h FROM "
+        f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, {root}(SUM({power})) AS z, {root}(CAST(COUNT(*) AS DOUBLE)) AS y "
+        f"FROM p GROUP BY u)) {' UNION ALL '.join(parts)}"
     )
 
 
-def _bucket(column: str) -> str:
-    # A norm of exactly 2^(b/2) belongs to b, whichever way its logarithm is rounded; `MARGIN` is wider than this.
-    return f"CAST(LEAST(CEIL(2 * LOG2({column}) - 1e-9), {BUCKETS}) AS INTEGER)"
+def _histogram(part: int, bucket: str, spread: str, blanks: int) -> str:
+    shown = ", ".join([f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * blanks])
+    return f"SELECT {shown} FROM q GROUP BY 2, 3"
+
+
+def _summed(statistic: Statistic, column: str, place: int) -> str:
+    if statistic.kind in ("rows", "units"):
+        return "COUNT(*)"
+    return f"COUNT({column})" if statistic.kind == "present" else f"SUM(x{place})"
+
+
+def _divided(statistic: Statistic, column: str, place: int) -> str:
+    if statistic.kind == "rows":
+        return "SUM(g)"
+    return f"SUM(CASE WHEN {column} IS NOT NULL THEN g END)" if statistic.kind == "present" else f"SUM(x{place} * g)"
 
 
 @dataclass(frozen=True)
 class Groups:
-    """What the statement returned: for each key and bucket the plain and divided sums, and the histogram of norms."""
+    """What the statement returned: for each key and bucket the plain and divided sums; how many units there are in each
+    bucket of rows, by octaves of rows over norm, and in each bucket of groups."""
 
-    sums: dict[Key, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]]
-    histogram: dict[tuple[int, int], int]
+    rows: dict[Key, dict[int, Sums]]
+    units: dict[Key, dict[int, Sums]]
+    by_rows: dict[tuple[int, int], int]
+    by_groups: dict[int, int]
 
     @classmethod
-    def read(cls, rows: Sequence[tuple[Any, ...]], keys: int, statistics: int, owned: bool) -> Groups:
+    def read(cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool) -> Groups:
         """Rows of `statement`, in whatever order they came."""
-        sums: dict[Key, dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = defaultdict(dict)
-        histogram: dict[tuple[int, int], int] = {}
-        for row in rows:
-            if not owned:
-                sums[row[:keys]][0] = (tuple(int(v or 0) for v in row[keys:]), (0,) * statistics)
-            elif row[1] is not None:
-                histogram[row[0], row[1]] = int(row[2])
+        if not owned:
+            blank = (0,) * len(statistics)
+            return cls({row[:keys]: {0: (tuple(int(v or 0) for v in row[keys:]), blank)} for row in found}, {}, {}, {})
+        many = sum(s.kind != "units" for s in statistics)
+        groups = cls(defaultdict(dict), defaultdict(dict), {}, {})
+        for part, bucket, spread, count, *rest in found:
+            key, values = tuple(rest[:keys]), [int(value or 0) for value in rest[keys:]]
+            if part == 0:
+                groups.rows[key][bucket] = (tuple(values[:many]), tuple(values[many : 2 * many]))
+            elif part == 1:
+                groups.units[key][bucket] = (tuple(values[:1]), tuple(values[1:2]))
+            elif part == 2:
+                groups.by_rows[bucket, spread] = int(count)
             else:
-                values = tuple(int(value or 0) for value in row[3 + keys :])
-                sums[row[3 : 3 + keys]][row[0]] = (values[:statistics], values[statistics:])
-        return cls(dict(sums), histogram)
+                groups.by_groups[bucket] = int(count)
+        return groups
 
-    def total(self, key: Key, index: int, cut: int) -> int:
-        """The clipped sum of one group for C = 2^(cut/2), in units of 1/(G·H) steps."""
-        factor = weight(cut)
-        plain = divided = 0
-        for bucket, (sums, shares) in self.sums.get(key, {}).items():
-            if bucket <= cut:
-                plain += sums[index]
-            else:
-                divided += shares[index]
-        return plain * G * H + factor * divided
+    @property
+    def keys(self) -> set[Key]:
+        """All groups."""
+        return {*self.rows, *self.units}
 
 
-def weight(cut: int) -> int:
-    """⌊C·H⌋ for C = 2^(cut/2)."""
-    return int(sqrt_down(Fraction(2) ** cut) * H)
-
-
-def movement(bound: int, cut: int) -> int:
-    """How far one unit can move the totals of a statistic, in units of 1/(G·H) steps."""
-    return ceil(bound * sqrt_up(Fraction(2) ** cut) * G * H * MARGIN)
+def clipped(found: dict[int, Sums], index: int, caps: Caps, cut: int) -> int:
+    """The clipped sum of one group, in units of 1/(G·H) steps."""
+    plain = sum(sums[index] for bucket, (sums, _) in found.items() if bucket <= cut)
+    divided = sum(shares[index] for bucket, (_, shares) in found.items() if bucket > cut)
+    return plain * G * H + caps.weight(cut) * divided

@@ -15,6 +15,7 @@ so that half the width is the bound; measures share the sums they have in common
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,7 +25,6 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.noise.grid import INTEGERS, Grid
 from discreet.sql.plan import Expression, Measure
-from discreet.sql.relations import text_of
 
 __all__ = ["Statistic", "Sums"]
 
@@ -32,6 +32,9 @@ Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
 
 STEPS = 1 << 12
 """Grid steps in a value's bound: rounding is then below a hundredth of a per cent of it."""
+NARROW = 1 << 30
+"""Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -58,24 +61,30 @@ class Statistic:
         object.__setattr__(self, "bound", grid.spanning(magnitude**power))
         object.__setattr__(self, "middle", middle)
 
-    @property
-    def sql(self) -> str:
-        """The whole number a row adds, as SQL: total, clipped after rounding, 0 for NULL."""
-        if self.kind in ("rows", "units"):
-            return "1"
-        assert self.argument is not None
-        rendered = text_of(self.argument)
-        if self.kind == "present":
-            return f"CASE WHEN {rendered} IS NULL THEN 0 ELSE 1 END"
-        value = f"CAST({rendered} AS DOUBLE)"
+    def steps(self, value: str) -> str:
+        """The whole number that `value`, the SQL of a double, adds: held to the bounds; NULL where it is NULL, NaN or
+        infinite.
+
+        A value within the bounds is less than half a step from `bound` steps after rounding, unless the bounds are far
+        narrower than their middle; that is held to separately.
+        """
         assert self.bounds is not None
-        clipped = f"LEAST(GREATEST({value}, {float(self.bounds.lower)!r}), {float(self.bounds.upper)!r})"
-        shifted = f"({clipped} - {float(self.middle)!r})"
+        lower, upper = float(self.bounds.lower), float(self.bounds.upper)
+        shifted = f"({value} - {float(self.middle)!r})" if self.middle else value
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
         steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
-        whole = f"CAST(LEAST(GREATEST({steps}, {-self.bound}), {self.bound}) AS BIGINT)"
-        # LEAST and GREATEST pass over NULL, so it is looked for first.
-        return f"CASE WHEN {rendered} IS NULL THEN 0 ELSE {whole} END"
+        if max(abs(self.bounds.lower), abs(self.bounds.upper)) > self.bounds.width * NARROW:
+            steps = f"LEAST(GREATEST({steps}, {-self.bound}), {self.bound})"
+        ends = [int(self._exact(end)) for end in (self.bounds.lower, self.bounds.upper)]
+        return (
+            f"CASE WHEN {value} BETWEEN {lower!r} AND {upper!r} THEN CAST({steps} AS INTEGER)"
+            f" WHEN {value} BETWEEN {upper!r} AND {LARGEST!r} THEN {ends[1]}"
+            f" WHEN {value} BETWEEN {-LARGEST!r} AND {lower!r} THEN {ends[0]} END"
+        )
+
+    def _exact(self, value: Fraction) -> int:
+        shifted = value - self.middle
+        return self.grid.round(shifted**2 if self.kind == "squares" else shifted)
 
 
 class Sums:

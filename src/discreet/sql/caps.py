@@ -1,0 +1,71 @@
+"""The norm that a unit's rows are weighed down to: fixed beforehand, or one of several to choose from.
+
+A unit with n_k rows in group k has the weight min(1, C/‖n‖). Where C is to be found privately, the candidates are 1,
+1½, 2, 3, 4, 6, 8, … up to a limit: two to the octave, and whole numbers when doubled. A unit's bucket is the index of
+the first candidate that its norm is within.
+
+>>> [str(norm) for norm in Caps.up_to(5).norms]
+['1', '3/2', '2', '3', '4', '5']
+>>> Caps.fixed(3).bucket("z")
+'CASE WHEN z <= 3.0 THEN 0 ELSE 1 END'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+__all__ = ["MARGIN", "Caps", "G", "H"]
+
+G = 1 << 24
+"""A unit's weight for C = 1 counts this many parts."""
+H = 2
+"""Candidates are multiples of 1/H."""
+MARGIN = 1 + Fraction(1, 1 << 30)
+"""Covers the rounding of sums of squares, a square root and a division in doubles."""
+OCTAVES = 32
+"""Candidates go up to 2^32 rows of one unit; larger norms count as that."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The candidate norms, in rising order."""
+
+    norms: tuple[Fraction, ...]
+
+    @classmethod
+    def fixed(cls, norm: int) -> Caps:
+        """One norm."""
+        return cls((Fraction(norm),))
+
+    @classmethod
+    def up_to(cls, limit: int | None) -> Caps:
+        """Candidates to choose from, up to a limit."""
+        most = 1 << OCTAVES if limit is None else min(limit, 1 << OCTAVES)
+        every = sorted(Fraction(step << octave, H) for octave in range(OCTAVES + 1) for step in (2, 3))
+        return cls((*(norm for norm in every if norm < most), Fraction(most)))
+
+    @property
+    def searched(self) -> bool:
+        """Whether there is anything to choose."""
+        return len(self.norms) > 1
+
+    def weight(self, cut: int) -> int:
+        """C·H, a whole number."""
+        return int(self.norms[cut] * H)
+
+    def movement(self, bound: int, cut: int) -> int:
+        """How far one unit can move the totals of a statistic whose rows add at most `bound` steps each."""
+        return ceil(bound * self.norms[cut] * G * H * MARGIN)
+
+    def bucket(self, norm: str) -> str:
+        """The index of the first candidate that the norm is within, in SQL; their number if there is none."""
+        last = len(self.norms) - 1
+        inner = "0"
+        if last:
+            # 2^octave is candidate 2·octave; three quarters of it the one before. Off by a rounding is within `MARGIN`.
+            octave = f"CEIL(LOG2({norm}) - 1e-12)"
+            lower = f"({norm} <= 0.75e0 * POW(2e0, {octave}))"
+            inner = f"LEAST(CAST(2 * {octave} AS INTEGER) - CAST({lower} AS INTEGER), {last})"
+        return f"CASE WHEN {norm} <= {float(self.norms[-1])!r} THEN {inner} ELSE {last + 1} END"

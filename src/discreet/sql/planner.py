@@ -1,0 +1,183 @@
+"""Which noise a question gets, which limits its units, and how far its answers will be off: from declared facts alone.
+
+The form. ℓ1 weights with Laplace noise cost (statistics × groups of a unit), ℓ2 weights with Gaussian noise its square
+root, times what the tail of a Gaussian costs. So a budget with a δ gets Laplace noise where units touch few sums, by
+what is declared, and Gaussian noise elsewhere; a pure budget always Laplace.
+
+The limits. A unit with at most a few rows, by declaration, needs no clipping. Otherwise the norm is found with a share
+of ε, up to the declared limit. Counts of units have a norm of their own.
+
+>>> counted = Statistic("rows", None)
+>>> facts = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
+>>> one = plan((counted,), **facts, budget=ApproxDP(1, "1e-6"), epsilon=Fraction(1))
+>>> one.norm, one.scale(0, 0)
+('l1', 1.0)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, isqrt
+
+from discreet.accounting.approximate import approximate
+from discreet.accounting.calibration import gaussian_sigma
+from discreet.accounting.pure import pure
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Composed, Event
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.sql.caps import Caps
+from discreet.sql.measurement import CANONICAL, Measurement
+from discreet.sql.plan import Query
+from discreet.sql.statement import Weights
+from discreet.sql.statistics import Statistic, Sums
+
+__all__ = ["Budget", "Expected", "expected", "loss_of", "plan", "words"]
+
+Budget = PureDP | ApproxDP
+
+SEARCH_SHARE = Fraction(1, 10)
+"""The part of ε that finds clipping norms."""
+THRESHOLD_SHARE = Fraction(1, 100)
+"""The part of the budget's δ that keys which are not listed may cost."""
+FEW_ROWS = 5
+"""Up to this many rows of a unit, by declaration, are not clipped."""
+FEW_GROUPS = 4
+"""The same for groups, in counts of units."""
+FEW_SUMS = 3
+"""Up to this many sums that a unit touches get Laplace noise where a δ is at hand."""
+TYPICAL_KEYS = 100
+"""Groups to expect where they are not listed."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How far one released column is likely off, known beforehand.
+
+    `noise` is the mean absolute error of a cell if units weigh 1 each, `at_limit` if they weigh the declared limit
+    (infinite where there is none); `over_count` says to divide it by the number of rows in the cell, as for averages.
+    """
+
+    column: str
+    noise: float
+    at_limit: float
+    over_count: bool = False
+
+    def __str__(self) -> str:
+        least, most = f"{self.noise:,.3g}", f"{self.at_limit:,.3g}"
+        each = least if self.noise == self.at_limit else f"{least} for units of one row each"
+        if self.noise < self.at_limit < inf:
+            each = f"{least} to {most}"
+        return f"{self.column} ± {each}{', over the rows of the cell' if self.over_count else ''}"
+
+
+def plan(
+    statistics: tuple[Statistic, ...],
+    *,
+    keys: int | None,
+    owned: bool,
+    max_rows: int | None,
+    changes: int,
+    budget: Budget,
+    epsilon: Fraction,
+) -> Measurement:
+    """The measurement that answers from these statistics for ε."""
+    thresholded = keys is None
+    if thresholded and isinstance(budget, PureDP):
+        remedy = "declare the values of the key columns, or use an ApproxDP budget"
+        raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
+    groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
+    touched = max(1, min(groups, max_rows or groups) // 2) * len(statistics)
+    laplace = isinstance(budget, PureDP) or touched <= FEW_SUMS
+    weights = _weights(keys, max_rows, laplace) if owned else None
+    fresh = Measurement(statistics, "l1" if laplace else "l2", Fraction(1), changes, weights)
+    search = epsilon * SEARCH_SHARE if fresh.searched else None
+    rest = epsilon - (search or 0)
+    hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
+    if laplace:
+        ratio = 1 / rest
+    else:
+        assert isinstance(budget, ApproxDP)
+        ratio = _gaussian_ratio(rest, budget.delta - (hidden or 0), changes)
+    return Measurement(statistics, fresh.norm, ratio, changes, weights, search, hidden)
+
+
+def _weights(keys: int | None, max_rows: int | None, laplace: bool) -> Weights:
+    few = max_rows is not None and max_rows <= FEW_ROWS
+    rows = Caps.fixed(max_rows) if few and max_rows is not None else Caps.up_to(max_rows)
+    limits = [limit for limit in (keys, max_rows) if limit is not None]
+    groups = min(limits) if limits else None
+    if groups is None:
+        return Weights("l1" if laplace else "l2", rows, Caps.up_to(None))
+    most = groups if laplace else isqrt(groups - 1) + 1 if groups else 1
+    units = Caps.fixed(max(most, 1)) if groups <= FEW_GROUPS else Caps.up_to(most)
+    return Weights("l1" if laplace else "l2", rows, units)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_ratio(epsilon: Fraction, delta: Fraction, changes: int) -> Fraction:
+    steps = CANONICAL * changes
+    return gaussian_sigma(epsilon, delta, steps**2) / steps * (1 + Fraction(1, 1 << 20))
+
+
+@lru_cache(maxsize=1024)
+def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
+    """What the events cost alone, in the budget's definition."""
+    together = Composed(events)
+    return pure(together) if isinstance(budget, PureDP) else approximate(together, budget.delta)
+
+
+def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expected, ...]:
+    """What to expect of each measure that is released."""
+    said = []
+    mean = 0.8 if measurement.norm == "l2" else 1.0
+    for index, measure in enumerate(query.aggregate.measures):
+        needed = [(measurement.statistics.index(s), s) for s in sums.needs(index)]
+        ends = []
+        for last in (False, True):
+            noises = [mean * measurement.scale(j, _cut(measurement, s, last)) for j, s in needed]
+            if measure.function == "sum" and len(noises) > 1:
+                ends.append(noises[0] + abs(float(needed[0][1].middle)) * noises[1])
+            else:
+                ends.append(noises[-1] if measure.function in ("variance", "stddev") else noises[0])
+        limited = measurement.weights is None or all(
+            len(measurement.weights.caps(s).norms) == 1 or query.aggregate.max_rows is not None for _, s in needed
+        )
+        over_count = measure.function in ("avg", "variance", "stddev")
+        said.append(Expected(measure.name, ends[0], ends[1] if limited else inf, over_count))
+    return tuple(said)
+
+
+def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
+    return measurement.top(statistic.kind == "units") if last and measurement.weights is not None else 0
+
+
+def words(query: Query, measurement: Measurement, keys: int | None) -> str:
+    """The plan in words."""
+    noise = "Gaussian" if measurement.norm == "l2" else "Laplace"
+    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics))
+    said = [f"{noise} noise on {names}"]
+    if measurement.weights is None:
+        said.append("each row adds to one group")
+    elif measurement.searched:
+        said.append("units with many rows weigh less, down to a limit found with a tenth of ε")
+    else:
+        said.append("no unit is clipped, by what is declared")
+    if not query.aggregate.keys:
+        said.append("one group")
+    elif keys is None:
+        said.append("groups that few units share are withheld; list the values of the keys to see all")
+    else:
+        said.append(f"all {keys:,} listed groups are shown")
+    return "; ".join(said)
+
+
+_KINDS = {
+    "rows": "the number of rows",
+    "present": "the number of values",
+    "units": "the number of units",
+    "raw": "sums",
+    "centred": "sums",
+    "squares": "sums of squares",
+}

@@ -1,0 +1,104 @@
+"""Intervals for released measures: what the noise may have added, and what clipping may have taken away.
+
+Each sum lies, with the stated probability, between its released value less and plus the reach of its noise; clipping
+takes at most a known amount from each, where it is known how many rows a unit has. A measure's interval is its range
+over the box of its sums' intervals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.sql.measurement import Noisy
+from discreet.sql.plan import Measure
+from discreet.sql.statement import Norm
+from discreet.sql.statistics import Statistic, Sums
+
+__all__ = ["Spans"]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """What intervals are computed from: all of it released, or declared."""
+
+    sums: Sums
+    measures: tuple[Measure, ...]
+    statistics: tuple[Statistic, ...]
+    norm: Norm
+    noisy: Noisy
+    max_rows: int | None
+
+    def covers_clipping(self, index: int) -> bool:
+        """Whether the intervals of a measure hold its value without clipping."""
+        return all(math.isfinite(self._lost(statistic, 0.5)) for statistic in self.sums.needs(index))
+
+    def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
+        """Ends that hold the value of a measure in one row with probability at least `level`."""
+        needs = self.sums.needs(index)
+        tail = (1 - level) / len(needs)
+        sides: list[tuple[float, ...]] = [self._side(statistic, row, tail) for statistic in needs]
+        measure = self.measures[index]
+        if measure.function in ("variance", "stddev") and sides[0][0] < 0 < sides[0][1]:
+            sides[0] = (*sides[0], 0.0)
+        values = [_value(measure.function, float(needs[0].middle), corner) for corner in itertools.product(*sides)]
+        least, most = -math.inf, math.inf
+        if measure.function == "avg" and measure.bounds is not None:
+            least, most = float(measure.bounds.lower), float(measure.bounds.upper)
+        elif measure.function not in ("sum",):
+            least = 0.0
+        return max(min(values), least), max(min(max(values), most), least)
+
+    def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
+        place = self.statistics.index(statistic)
+        value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
+        lost = self._lost(statistic, tail / 2)
+        if lost in (0.0, math.inf):
+            reach, lost = self._reach(tail) * scale, 0.0
+        else:
+            reach = self._reach(tail / 2) * scale
+        low, high = _one_row(statistic)
+        return value - reach + lost * min(low, 0.0), value + reach + lost * max(high, 0.0)
+
+    def _reach(self, tail: float) -> float:
+        if self.norm == "l1":
+            return math.log(1 / tail)
+        from scipy.special import ndtri
+
+        return -float(ndtri(tail / 2))
+
+    def _lost(self, statistic: Statistic, tail: float) -> float:
+        """The most rows (or units) that clipping took from one group, except with probability `tail`."""
+        if self.noisy.norms is None:
+            return 0.0
+        units = statistic.kind == "units"
+        base, slope = self.noisy.heavy[units]
+        heavy = base + slope * math.log(1 / tail)
+        if heavy == 0:
+            return 0.0
+        if units:
+            return heavy
+        return math.inf if self.max_rows is None else heavy * max(self.max_rows - self.noisy.norms[0], 0.0)
+
+
+def _one_row(statistic: Statistic) -> tuple[float, float]:
+    """The least and most that one row adds."""
+    if statistic.bounds is None:
+        return 0.0, 1.0
+    low, high = float(statistic.bounds.lower - statistic.middle), float(statistic.bounds.upper - statistic.middle)
+    return (0.0, max(low * low, high * high)) if statistic.kind == "squares" else (low, high)
+
+
+def _value(function: str, middle: float, corner: Sequence[Any]) -> float:
+    if function in ("count", "count_units") or len(corner) == 1:
+        return float(corner[0])
+    if function == "sum":
+        return float(corner[0] + middle * corner[1])
+    number = max(corner[1], 1.0)
+    if function == "avg":
+        return float(middle + corner[0] / number)
+    variance = max(corner[2] - corner[0] ** 2 / number, 0.0) / max(number - 1, 1.0)
+    return math.sqrt(variance) if function == "stddev" else variance

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 
 __all__ = ["MARGIN", "Caps", "G", "H"]
@@ -39,12 +40,13 @@ class Caps:
         """One norm."""
         return cls((Fraction(norm),))
 
-    @classmethod
-    def up_to(cls, limit: int | None) -> Caps:
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def up_to(limit: int | None) -> Caps:
         """Candidates to choose from, up to a limit."""
         most = 1 << OCTAVES if limit is None else min(limit, 1 << OCTAVES)
         every = sorted(Fraction(step << octave, H) for octave in range(OCTAVES + 1) for step in (2, 3))
-        return cls((*(norm for norm in every if norm < most), Fraction(most)))
+        return Caps((*(norm for norm in every if norm < most), Fraction(most)))
 
     @property
     def searched(self) -> bool:

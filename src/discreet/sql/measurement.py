@@ -27,6 +27,7 @@ import numpy as np
 from discreet.core import events
 from discreet.core.events import Event
 from discreet.core.rounding import sqrt_up
+from discreet.mechanisms.additive import END
 from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
@@ -92,7 +93,7 @@ class Measurement:
         kinds = {s.kind == "units" for s in self.statistics}
         return tuple(units for units in (False, True) if units in kinds and self._caps(units).searched)
 
-    @property
+    @cached_property
     def events(self) -> tuple[Event, ...]:
         """What `release` will run, whatever the data."""
         many = len(self.statistics)
@@ -125,6 +126,13 @@ class Measurement:
 
     def top(self, units: bool) -> int:
         """The last candidate whose noise the samplers can draw: 2^60 is their end."""
+        return self._tops[units]
+
+    @cached_property
+    def _tops(self) -> tuple[int, int]:
+        return self._top(False), self._top(True)
+
+    def _top(self, units: bool) -> int:
         drawn = [j for j, s in enumerate(self.statistics) if (s.kind == "units") == units]
         last = len(self._caps(units).norms) - 1
         while last and any(self.deviation(j, last) > MAX_SCALE for j in drawn):
@@ -157,19 +165,21 @@ class Measurement:
         doubt = 2 / float(epsilon)
         weighed = doubt * 2.0**widest * 4 <= slope
         search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1)
-        run = search.start(entropy=entropy)
+        parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
+        least, questions = [], []
         for cut in range(last):
-            parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
             taken = sum(count * parts[spread] for (bucket, spread), count in counts.items() if bucket > cut)
             # An octave's middle is √2 above its start.
             shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
             # What the search's noise could hide counts as little, more so at each step: past all norms it must stop.
-            least = slope / shared + doubt * (1 + cut / 2)
-            if run.ask(ceil(SCALE * least) - taken).above:
-                most = 2.0**widest if weighed else 1.0
-                scales = float(search.threshold_scale) / SCALE, float(search.question_scale) / SCALE
-                base = least + scales[0] * log(2) + scales[1] * log(2 * last)
-                return cut, (most * base, most * sum(scales))
+            least.append(slope / shared + doubt * (1 + cut / 2))
+            questions.append(min(max(ceil(SCALE * least[-1]) - taken, -END), END))
+        said = search.release(questions, entropy=entropy).values
+        if said[-1].above:
+            most = 2.0**widest if weighed else 1.0
+            scales = float(search.threshold_scale) / SCALE, float(search.question_scale) / SCALE
+            base = least[len(said) - 1] + scales[0] * log(2) + scales[1] * log(2 * last)
+            return len(said) - 1, (most * base, most * sum(scales))
         return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
 
     def threshold(self, cut: int) -> float:

@@ -21,11 +21,11 @@ from fractions import Fraction
 from functools import lru_cache
 from math import inf, isqrt
 
-from discreet.accounting.approximate import approximate
+from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Composed, Event
+from discreet.core.events import Composed, Event, Gaussian, Pure
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.sql.caps import Caps
 from discreet.sql.measurement import CANONICAL, Measurement
@@ -41,6 +41,8 @@ SEARCH_SHARE = Fraction(1, 10)
 """The part of ε that finds clipping norms."""
 THRESHOLD_SHARE = Fraction(1, 100)
 """The part of the budget's δ that keys which are not listed may cost."""
+GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
+"""Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
 FEW_ROWS = 5
 """Up to this many rows of a unit, by declaration, are not clipped."""
 FEW_GROUPS = 4
@@ -72,6 +74,7 @@ class Expected:
         return f"{self.column} ± {each}{', over the rows of the cell' if self.over_count else ''}"
 
 
+@lru_cache(maxsize=1024)
 def plan(
     statistics: tuple[Statistic, ...],
     *,
@@ -93,13 +96,12 @@ def plan(
     weights = _weights(keys, max_rows, laplace) if owned else None
     fresh = Measurement(statistics, "l1" if laplace else "l2", Fraction(1), changes, weights)
     search = epsilon * SEARCH_SHARE if fresh.searched else None
-    rest = epsilon - (search or 0)
     hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
-    if laplace:
-        ratio = 1 / rest
+    if isinstance(budget, PureDP) or laplace:
+        ratio = 1 / (epsilon - (search or 0))
     else:
-        assert isinstance(budget, ApproxDP)
-        ratio = _gaussian_ratio(rest, budget.delta - (hidden or 0), changes)
+        searches = (search / len(fresh.searched),) * len(fresh.searched) if search else ()
+        ratio = _gaussian_ratio(epsilon, budget.delta - (hidden or 0), searches, changes)
     return Measurement(statistics, fresh.norm, ratio, changes, weights, search, hidden)
 
 
@@ -116,9 +118,17 @@ def _weights(keys: int | None, max_rows: int | None, laplace: bool) -> Weights:
 
 
 @lru_cache(maxsize=1024)
-def _gaussian_ratio(epsilon: Fraction, delta: Fraction, changes: int) -> Fraction:
+def _gaussian_ratio(epsilon: Fraction, delta: Fraction, searches: tuple[Fraction, ...], changes: int) -> Fraction:
+    """Noise over movement so that the Gaussian and the searches together cost ε: less than the sum of what each costs
+    alone, so some of what the searches take is given back as far as the exact loss allows."""
     steps = CANONICAL * changes
-    return gaussian_sigma(epsilon, delta, steps**2) / steps * (1 + Fraction(1, 1 << 20))
+    for share in (*GIVEN_BACK, Fraction(0)):
+        left = epsilon - sum(searches) * (1 - share)
+        ratio = gaussian_sigma(left, delta, steps**2) / steps * (1 + Fraction(1, 1 << 20))
+        together = (*map(Pure, searches), Gaussian((ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
+        if not searches or not share or satisfies(Composed(together), ApproxDP(epsilon, delta)):
+            break
+    return ratio
 
 
 @lru_cache(maxsize=1024)

@@ -9,6 +9,9 @@ SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from discreet.sql.catalog import Type
 from discreet.sql.functions import admit, render
 from discreet.sql.plan import (
     Expression,
@@ -38,6 +41,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@lru_cache(maxsize=4096)
 def text_of(expression: Expression) -> str:
     """An expression in SQL."""
     return _sql(render(expression))
@@ -89,7 +93,7 @@ def select(relation: Relation) -> str:
     owner = [quoted(OWNER)] if is_owned(relation) else []
     match relation:
         case Scan(table):
-            shown = [f"{_sql(admit(c.name, c.type))} AS {quoted(c.name)}" for c in table.columns]
+            shown = [f"{_admitted(c.name, c.type)} AS {quoted(c.name)}" for c in table.columns]
             reals = [c.name for c in table.columns if c.type == "real"]
             shown += [f"TRY_CAST({quoted(name)} AS DOUBLE) AS {quoted(RAW + name)}" for name in reals]
             if not owner:
@@ -115,6 +119,11 @@ def select(relation: Relation) -> str:
                 shown = [f"{quoted(have)} AS {quoted(want)}" for have, want in pairs] + owner
                 parts.append(f"SELECT {', '.join(shown)} FROM ({select(part)})")
             return " UNION ALL ".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def _admitted(name: str, kind: Type) -> str:
+    return _sql(admit(name, kind))
 
 
 def _named(column: Named) -> str:

@@ -1,15 +1,21 @@
 """A signed statement of what a release guarantees, checkable offline by anyone.
 
-A certificate names the unit and its neighbours, the question, the events that were run, the loss they compose to, and
-the place in the ledger where they were charged. `verify` checks the signature and recomputes the loss from the events:
-the loss is believed because it follows from what was run, and what was run because the steward's key signed it.
+A certificate names the data and who is protected, the question, the plan, the events that were run, the loss they
+compose to, the place in the ledger where they were charged, and the digest of what was released. `verify` checks the
+signature and recomputes the loss from the events: the loss is believed because it follows from what was run, and what
+was run because the steward's key signed it.
 
 >>> key = SigningKey.create()
 >>> half = {"kind": "pure", "epsilon": "1/2"}
->>> said = {"unit": {"kind": "user"}, "question": "…", "events": [half], "loss": half, "ledger": {"entry": 1}}
+>>> said = {"data": "visits", "unit": {"kind": "user", "column": "who", "neighbours": "add_remove"}}
+>>> said |= {"question": "SELECT COUNT(*) FROM visits", "plan": "Laplace noise", "events": [half], "loss": half}
+>>> said |= {"ledger": {"id": "a", "entry": 1, "hash": "b", "time": "2026-11-15"}, "answer": "c"}
 >>> record = key.sign(said)
->>> verify(record, key.public).loss
-PureDP(epsilon=0.5)
+>>> print(verify(record, key.public))
+SELECT COUNT(*) FROM visits
+on visits, asked on 2026-11-15
+protects each user (column who), whether there or not
+cost PureDP(epsilon=0.5), which follows from the 1 events that were run
 >>> verify(record | {"question": "another"}, key.public)
 Traceback (most recent call last):
     ...
@@ -35,18 +41,32 @@ from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
 
 __all__ = ["Certificate", "SigningKey", "loss_from_json", "loss_to_json", "verify"]
 
-_FIELDS = {"unit", "question", "events", "loss", "ledger", "key", "signature"}
+_FIELDS = {"data", "unit", "question", "plan", "events", "loss", "ledger", "answer", "key", "signature"}
 
 
 @dataclass(frozen=True)
 class Certificate:
     """What a verified certificate says."""
 
+    data: str
     unit: dict[str, Any]
     question: str
+    plan: str
     events: tuple[Event, ...]
     loss: Loss
     ledger: dict[str, Any]
+    answer: str
+    """The SHA-256 digest of what was released."""
+
+    def __str__(self) -> str:
+        column = f" (column {self.unit['column']})" if "column" in self.unit else ""
+        other = "replaced by any other" if self.unit["neighbours"] == "replace" else "there or not"
+        return (
+            f"{self.question}\n"
+            f"on {self.data}, asked on {self.ledger['time']}\n"
+            f"protects each {self.unit['kind']}{column}, whether {other}\n"
+            f"cost {self.loss}, which follows from the {len(self.events)} events that were run"
+        )
 
 
 class SigningKey:
@@ -99,7 +119,8 @@ def verify(record: dict[str, Any], public: str | None = None) -> Certificate:
     loss = loss_from_json(record["loss"])
     if not within(Composed(events), loss):
         raise InvalidArgument("loss", loss, "what the events cost, or more", "do not trust this certificate")
-    return Certificate(record["unit"], record["question"], events, loss, record["ledger"])
+    said = {name: record[name] for name in ("data", "unit", "question", "plan", "ledger", "answer")}
+    return Certificate(**said, events=events, loss=loss)
 
 
 def loss_to_json(loss: Loss) -> dict[str, str]:

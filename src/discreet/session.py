@@ -21,29 +21,32 @@ add noise, store, show. What is shown is what the ledger stored.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from discreet.certificate import SigningKey, loss_to_json
-from discreet.core.errors import AnswerFailed
+from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
-from discreet.core.losses import Loss
+from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger
 from discreet.noise.entropy import Entropy, chosen
 from discreet.sql.answer import Answer, assemble, pack
+from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Query
-from discreet.sql.planner import Budget, Expected, expected, loss_of, plan, words
+from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussian_event, loss_of, plan, words
 from discreet.sql.relations import is_owned
 from discreet.sql.statement import Groups, statement
 from discreet.sql.statistics import Statistic, Sums
@@ -52,20 +55,29 @@ __all__ = ["Quote", "Session"]
 
 FAILED = b"failed"
 """What is stored when the engine could not run the statement."""
+LONGEST_NOTE = 1000
+"""Characters of a question that the books keep for the steward to read."""
+PARTS = 1000
+"""`remaining` is found to this part of the budget."""
 
 
 @dataclass(frozen=True)
 class Quote:
     """What a question will cost and how good its answer will be, known before anything is spent."""
 
+    epsilon: Fraction
+    """What to give `sql` for this price."""
     loss: Loss
     events: tuple[Event, ...]
     plan: str
     errors: tuple[Expected, ...]
     """What to expect of each column."""
+    fits: bool
+    """Whether the budget still allows it."""
 
     def __str__(self) -> str:
-        return "\n".join([f"price {self.loss}", self.plan, *(f"  {error}" for error in self.errors)])
+        room = "within what is left" if self.fits else "more than what is left"
+        return "\n".join([f"costs {self.loss}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
 
 
 class Session:
@@ -110,38 +122,69 @@ class Session:
 
     @property
     def spent(self) -> Loss:
-        """What was charged so far."""
-        return self._ledger.spent(self._account)
+        """What was charged so far, all composed."""
+        events = tuple(self._ledger.events(self._account))
+        if not events:
+            return PureDP(0) if isinstance(self._budget, PureDP) else ApproxDP(0, 0)
+        return loss_of(events, self._budget)
 
     @property
     def remaining(self) -> Loss:
-        """What may still be charged."""
-        return self._ledger.remaining(self._account)
+        """The most that one more question may cost; several smaller ones may cost more together."""
+        budget = self._budget
+        if isinstance(budget, PureDP):
+            return self._ledger.remaining(self._account)
+        room = self._ledger.remaining(self._account)
+        most = room.epsilon if isinstance(room, ApproxDP) else Fraction(0)
+        low, high = 0, PARTS
+        while low < high:
+            middle = (low + high + 1) // 2
+            epsilon = budget.epsilon * middle / PARTS
+            fits = self._ledger.fits(self._account, gaussian_event(epsilon, budget.delta))
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return ApproxDP(max(most, budget.epsilon * low / PARTS), budget.delta)
 
-    def price(self, text: str, *, epsilon: Exactable) -> Quote:
-        """The cost of a question, from declared facts alone; nothing is spent."""
-        asked = self._ask(text, epsilon)
-        errors = expected(asked.query, asked.sums, asked.measurement)
-        return Quote(asked.loss, asked.measurement.events, asked.words, errors)
+    def price(self, text: str, *, epsilon: Exactable | None = None, error: Exactable | None = None) -> Quote:
+        """The cost of a question and how good its answer will be, from declared facts alone; nothing is spent.
 
-    def sql(self, text: str, *, epsilon: Exactable, test_entropy: Entropy | None = None) -> Answer:
-        """The answer to a question, charged before the data is touched; asked again it is free."""
-        asked = self._ask(text, epsilon)
+        Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
+        """
+        asked = self._ask(text, epsilon, error)
+        fits = self._ledger.fits(self._account, asked.measurement.events)
+        return Quote(asked.epsilon, asked.loss, asked.measurement.events, asked.words, asked.errors, fits)
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Exactable | None = None,
+        error: Exactable | None = None,
+        test_entropy: Entropy | None = None,
+    ) -> Answer:
+        """The answer to a question, charged before the data is touched; asked again it is free.
+
+        Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
+        """
+        asked = self._ask(text, epsilon, error)
         source = chosen(test_entropy)
         # A seeded answer is another question: it never stands in for a private one.
         question = asked.question if source.private else f"not private {asked.question}"
-        charge = self._ledger.charge(self._account, asked.measurement.events, question)
+        note = " ".join(text.split())[:LONGEST_NOTE]
+        charge = self._ledger.charge(self._account, asked.measurement.events, question, note=note)
         payload = charge.payload
         if payload is None:
             payload = self._ledger.complete(charge, self._run(asked, source))
         if payload == FAILED:
             raise AnswerFailed()
         certificate = {
+            "data": self._account[0],
             "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
-            "question": asked.question,
+            "question": " ".join(text.split()),
+            "plan": asked.words,
             "events": [to_json(event) for event in asked.measurement.events],
             "loss": loss_to_json(asked.loss),
-            "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash},
+            "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash, "time": charge.time},
+            "answer": hashlib.sha256(payload).hexdigest(),
         }
         signed = self._key.sign(certificate) if source.private else {}
         return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, signed)
@@ -164,8 +207,17 @@ class Session:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _ask(self, text: str, epsilon: Exactable) -> _Asked:
+    def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> _Asked:
+        if (epsilon is None) == (error is None):
+            remedy = "give either what it may cost or how far it may be off"
+            raise InvalidArgument("epsilon, error", (epsilon, error), "one of the two", remedy)
         query = parse(text, self._catalog)
+        if error is None:
+            return self._asked(query, positive("epsilon", epsilon))
+        wanted = positive("error", error)
+        return self._asked(query, epsilon_for(float(wanted), lambda trial: self._asked(query, trial).errors))
+
+    def _asked(self, query: Query, epsilon: Fraction) -> _Asked:
         listed = _listed_keys(query)
         sums = Sums(query.aggregate.measures)
         statistics = sums.statistics
@@ -178,10 +230,9 @@ class Session:
             max_rows=query.aggregate.max_rows,
             changes=self._unit.changes,
             budget=self._budget,
-            epsilon=positive("epsilon", epsilon),
+            epsilon=epsilon,
         )
-        question = json.dumps({"query": repr(query), "events": [to_json(e) for e in measurement.events]})
-        return _Asked(query, sums, listed, measurement, question, self._budget)
+        return _Asked(query, sums, listed, measurement, epsilon, self._budget)
 
 
 @dataclass(frozen=True)
@@ -192,8 +243,20 @@ class _Asked:
     sums: Sums
     listed: list[tuple[Any, ...]] | None
     measurement: Measurement
-    question: str
+    epsilon: Fraction
     budget: Budget
+
+    @property
+    def question(self) -> str:
+        """What is measured, whatever it is called and whatever is done with it afterwards."""
+        statistics = [[s.kind, None if s.bounds is None else str(s.bounds)] for s in self.measurement.statistics]
+        said = [canonical(self.query.aggregate), statistics, [to_json(e) for e in self.measurement.events]]
+        return json.dumps(said)
+
+    @property
+    def errors(self) -> tuple[Expected, ...]:
+        """How far each column is likely off."""
+        return expected(self.query, self.sums, self.measurement)
 
     @property
     def statement(self) -> str:

@@ -338,7 +338,7 @@ def test_only_charges_of_this_ledger_are_completed(place: Place, forged: Callabl
         ledger.complete(forged(charge), b"42")
     first = next(iter(ledger.entries()))
     with pytest.raises(InvalidArgument, match="charge first"):
-        ledger.complete(Charge(ledger.id, 1, first.hash, ANN, "", "", True, None), b"42")
+        ledger.complete(Charge(ledger.id, 1, first.hash, ANN, "", "", "", True, None), b"42")
     with pytest.raises(InvalidArgument, match="serialise"):
         ledger.complete(charge, "42")
     assert ledger.replay(ANN, "q") is None

@@ -238,7 +238,15 @@ class Ledger:
             books.put_charge(ChargeRow(entry.sequence, path, asked, request, entry.content["time"]))
             for standing, state in zip(accounts, states, strict=True):
                 books.put_state(standing.path, canonical(state))
-        return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, True, None)
+        return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, entry.content["time"], True, None)
+
+    def fits(self, account: Path, events: Event | Iterable[Event]) -> bool:
+        """Whether `charge` would admit the events now; nothing is charged."""
+        event = as_event(events)
+        with self._reading() as books:
+            accounts = lineage(books, account_path(account))
+            filters = [filter_of(each, accounts[0]) for each in accounts]
+        return all(filter.fits(event) for filter in filters)
 
     def complete(self, charge: Charge, payload: bytes) -> bytes:
         """Stores the release for the charge, unless there is one, and returns the one that is stored: only that may be
@@ -365,7 +373,8 @@ class Ledger:
             )
         stored = books.release(row.sequence)
         payload = None if stored is None else stored.payload
-        return Charge(self.id, row.sequence, entry.hash, row.path, row.question, content["spent"], False, payload)
+        spent, time = content["spent"], content["time"]
+        return Charge(self.id, row.sequence, entry.hash, row.path, row.question, spent, time, False, payload)
 
 
 def _standing(account: Account, dataset: Account) -> Standing:

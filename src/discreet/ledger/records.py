@@ -121,6 +121,7 @@ class Charge:
     question: str
     spent: str
     """What the data set has spent with this charge, in its own definition."""
+    time: str
     fresh: bool
     payload: bytes | None = field(repr=False)
 

@@ -16,6 +16,7 @@ of ε, up to the declared limit. Counts of units have a norm of their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -33,7 +34,7 @@ from discreet.sql.plan import Query
 from discreet.sql.statement import Weights
 from discreet.sql.statistics import Statistic, Sums
 
-__all__ = ["Budget", "Expected", "expected", "loss_of", "plan", "words"]
+__all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "loss_of", "plan", "words"]
 
 Budget = PureDP | ApproxDP
 
@@ -49,6 +50,8 @@ FEW_GROUPS = 4
 """The same for groups, in counts of units."""
 FEW_SUMS = 3
 """Up to this many sums that a unit touches get Laplace noise where a δ is at hand."""
+DIGITS = 64
+"""Values of ε in an octave, when one is looked for."""
 TYPICAL_KEYS = 100
 """Groups to expect where they are not listed."""
 
@@ -136,6 +139,33 @@ def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
     """What the events cost alone, in the budget's definition."""
     together = Composed(events)
     return pure(together) if isinstance(budget, PureDP) else approximate(together, budget.delta)
+
+
+def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:
+    """One Gaussian that costs (ε, δ)."""
+    ratio = _gaussian_ratio(epsilon, delta, (), 1)
+    return Gaussian((ratio * CANONICAL) ** 2, Fraction(CANONICAL**2), 1 << 40)
+
+
+def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]) -> Fraction:
+    """The least ε, to two digits, at which every column is off by at most `error` in the mean."""
+    for column in errors(Fraction(1)):
+        if column.over_count or column.at_limit == inf:
+            reason = "a count or sum of units whose rows are limited"
+            remedy = "declare max_rows, take one row of each unit, or give epsilon; for averages ask for SUM and COUNT"
+            raise InvalidArgument("error", column.column, reason, remedy)
+    low, high = -20 * DIGITS, 20 * DIGITS
+    while low < high:
+        middle = (low + high) // 2
+        good = max(column.at_limit for column in errors(_epsilon_at(middle))) <= error
+        low, high = (low, middle) if good else (middle + 1, high)
+    return _epsilon_at(high)
+
+
+def _epsilon_at(index: int) -> Fraction:
+    """Values of ε that rise by a little each."""
+    octave, rest = divmod(index, DIGITS)
+    return Fraction(2) ** octave * (1 + Fraction(rest, DIGITS))
 
 
 def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expected, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import floor
 
 import numpy as np
@@ -53,7 +54,7 @@ class Line:
         width = bounds.width if isinstance(bounds, Bounds) else Fraction(1)
         return cls(bounds, width / FINE if width else Fraction(1))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many places there are."""
         return floor(self.bounds.width / self.step) + 1

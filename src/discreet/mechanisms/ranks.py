@@ -54,6 +54,8 @@ Doubles = np.ndarray[Any, np.dtype[np.float64]]
 
 REACH = 64
 """Log-odds below the best at which runs are left out of the first look: below 2⁻⁴² of all, for up to 2⁵⁰ places."""
+BATCH = 32
+"""Questions worked on at once: the margin of their sums grows with their number."""
 
 
 def spread(q: Fraction, past: Fraction, short: Fraction) -> Fraction:
@@ -81,6 +83,8 @@ class View:
 
     def split_at(self, rank: Fraction) -> View:
         """The same with a block that the rank falls in cut round its place, so that no block has it inside."""
+        if not (self.widths > 1).any():
+            return self
         ends = self.below + np.cumsum(self.weights * self.widths)
         index = int(np.searchsorted(ends, ceil(rank), side="left"))
         if index == ends.size or self.widths[index] == 1:
@@ -112,12 +116,13 @@ class Ranks(Protocol):
 
 
 class Ranked:
-    """Places with the sums of weights up to each of them; without sums each entry has weight 1, and entries repeat."""
+    """Places with their weights; without weights each entry has weight 1, and entries repeat."""
 
-    def __init__(self, places: Integers, ends: Integers | None) -> None:
+    def __init__(self, places: Integers, weights: Integers | None) -> None:
         self._places = places
-        self._ends = ends
-        self.total = int(places.size if ends is None else ends[-1] if ends.size else 0)
+        self._weights = weights
+        self._ends = None if weights is None else np.cumsum(weights)
+        self.total = int(places.size if self._ends is None else self._ends[-1] if places.size else 0)
 
     @classmethod
     def of_sorted(cls, places: Integers) -> Ranked:
@@ -127,27 +132,27 @@ class Ranked:
     @classmethod
     def of_weights(cls, places: Integers, weights: Integers) -> Ranked:
         """Distinct places in ascending order with positive weights."""
-        return cls(places, np.cumsum(weights))
+        return cls(places, weights)
 
     def near(self, low: int, high: int, first: int, last: int) -> View:
         """A part that holds every place from `first` to `last` whose ranks meet (low, high)."""
-        places, ends = self._places, self._ends
+        places, ends, weights = self._places, self._ends, self._weights
         size = places.size
-        if ends is None:
+        if ends is None or weights is None:
             begin, end = low, high
             if begin < end:
                 begin = int(np.searchsorted(places, places[begin], side="left"))
                 end = int(np.searchsorted(places, places[end - 1], side="right"))
             starts = np.flatnonzero(np.diff(places[begin:end], prepend=first - 1))
-            found, weights, below = places[begin:end][starts], np.diff(starts, append=end - begin), begin
+            found, held, below = places[begin:end][starts], np.diff(starts, append=end - begin), begin
         else:
             begin = int(np.searchsorted(ends, low, side="right"))
             end = min(int(np.searchsorted(ends, high, side="left")) + 1, size)
             below = int(ends[begin - 1]) if begin else 0
-            found, weights = places[begin:end], np.diff(ends[begin:end], prepend=below)
+            found, held = places[begin:end], weights[begin:end]
         lowest = first if begin == 0 else int(places[begin - 1]) + 1
         highest = last if end == size else int(places[end]) - 1
-        return View(found, np.ones_like(found), weights, below, lowest, highest)
+        return View(found, np.ones_like(found), held, below, lowest, highest)
 
 
 @dataclass(frozen=True)
@@ -179,11 +184,14 @@ class Question:
         return self.data.near(low, high, self.first, self.last).split_at(self.target.rank)
 
 
-@np.errstate(under="ignore", over="ignore")
 def draw(questions: Sequence[Question], source: Entropy) -> Integers:
     """A place for each question; an open end gives the number just outside."""
-    if not questions:
-        return np.empty(0, dtype=np.int64)
+    batches = [_draw(questions[i : i + BATCH], source) for i in range(0, len(questions), BATCH)]
+    return np.concatenate(batches) if batches else np.empty(0, dtype=np.int64)
+
+
+@np.errstate(under="ignore", over="ignore")
+def _draw(questions: Sequence[Question], source: Entropy) -> Integers:
     runs = _Runs(questions)
     odds, margins = runs.odds()
     ends = np.cumsum(odds)

@@ -78,6 +78,7 @@ def connect(
     private: Mapping[str, object] | None = None,
     public: Mapping[str, object] | None = None,
     max_rows: int | None = None,
+    max_matches: Mapping[str, int] | None = None,
     ledger: str | os.PathLike[str] | None = None,
     study: str | None = None,
     analyst: str | None = None,
@@ -85,7 +86,8 @@ def connect(
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
 
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
-    further tables about the same people, `public` tables that protect nobody. The books are kept in `ledger`, by
+    further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
+    public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
     default beside a file and for frames in a temporary file that ends with the session. `dataset` names the data in the
     books, wherever it is kept.
     """
@@ -109,7 +111,7 @@ def connect(
             tables.append(_private(engine, called, given, column, facts))
         for called, data in open_to_all.items():
             tables.append(_public(engine, called, data, _Facts(*(said[called] for said in spread))))
-        catalog = Catalog(tuple(tables))
+        catalog = _limited(Catalog(tuple(tables)), max_matches or {})
         engine.seal()
         first, *more = [engine.identity(called) for called in (name, *others)]
         sources = [first, *more] if dataset is None else [f"dataset:{dataset}", first, *more]
@@ -167,6 +169,12 @@ def _public(engine: DuckDB, name: str, data: object, facts: _Facts) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
     columns = facts.declared(engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
+
+
+def _limited(catalog: Catalog, matches: Mapping[str, int]) -> Catalog:
+    limits = {catalog.table(name).name: natural("max_matches", most) for name, most in matches.items()}
+    tables = [replace(t, max_matches=limits[t.name]) if t.name in limits else t for t in catalog.tables]
+    return replace(catalog, tables=tuple(tables))
 
 
 def _own(given: Private) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:

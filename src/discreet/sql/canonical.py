@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from discreet.core.domains import Bounds, Categories
+from discreet.sql.catalog import Table
 from discreet.sql.plan import (
     Aggregate,
     Expression,
@@ -65,9 +66,7 @@ def canonical(plan: Query | Aggregate) -> str:
 def _relation(relation: Relation) -> tuple[Any, Tokens]:
     match relation:
         case Scan(table):
-            name = table.name.lower()
-            unit = None if table.unit is None else table.unit.lower()
-            return ["scan", name, table.private, unit], {c.name: ["column", c.name.lower()] for c in table.columns}
+            return _scan(table), {c.name: ["column", c.name.lower(), c.type] for c in table.columns}
         case Filter(below, predicate):
             inner, tokens = _relation(below)
             return ["filter", inner, _expression(predicate, tokens)], tokens
@@ -81,6 +80,13 @@ def _relation(relation: Relation) -> tuple[Any, Tokens]:
             return _join(relation)
         case Union(inputs):
             return _union([_relation(part) for part in inputs])
+
+
+def _scan(table: Table) -> list[Any]:
+    """A table by its name, and whose rows it has."""
+    unit = None if table.unit is None else table.unit.lower()
+    link = None if table.link is None else [table.link.column.lower(), table.link.table.lower(), table.link.key.lower()]
+    return ["scan", table.name.lower(), table.private, unit, link]
 
 
 def _project(inner: Any, tokens: Tokens, columns: tuple[Named, ...]) -> tuple[Any, Tokens]:
@@ -100,7 +106,8 @@ def _project(inner: Any, tokens: Tokens, columns: tuple[Named, ...]) -> tuple[An
 def _join(join: Join) -> tuple[Any, Tokens]:
     left, lefts = _relation(join.left)
     right, rights = _relation(join.right)
-    said = ["join", join.kind, left, right, [[lefts[one], rights[other]] for one, other in join.on]]
+    pairs = [[lefts[one], rights[other]] for one, other in join.on]
+    said = ["join", join.kind, join.most, left, right, pairs]
     if join.kind in ("semi", "anti"):
         return said, lefts
     tokens = {name: ["left", token] for name, token in lefts.items()}

@@ -63,6 +63,8 @@ class Table:
     """Columns of a public table that hold no value twice and no NULL: a join on one of them repeats no row."""
     omitted: tuple[tuple[str, str], ...] = ()
     """Names and types of columns that queries cannot use."""
+    max_matches: int | None = None
+    """The most rows of a public or linked table that a join lets one row meet; joins leave out the others."""
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]
@@ -77,6 +79,9 @@ class Table:
                 raise InvalidArgument("link", self.link, "of a private table without a unit column", remedy)
         for name in self.unique:
             self.column(name)
+        if self.max_matches is not None and (self.max_matches < 1 or (self.private and self.link is None)):
+            remedy = "leave it out; tables with a unit column join on it"
+            raise InvalidArgument("max_matches", self.max_matches, "from 1, of a public or linked table", remedy)
 
     def column(self, name: str) -> Column:
         """The column of that name, whatever the case."""
@@ -111,9 +116,16 @@ class Catalog:
 
     def _check_link(self, table: Table, link: Link) -> None:
         parent = self.table(link.table)
-        if not parent.private or parent.unit is None:
-            bound = "to a private table with a unit column"
+        if not parent.private or (parent.unit is None and parent.link is None):
+            bound = "to a private table with a unit column or a link"
             raise InvalidArgument("link", link, bound, "link it to the table whose rows have owners")
+        seen = {table.name}
+        above = parent
+        while above.link is not None and above.name not in seen:
+            seen.add(above.name)
+            above = self.table(above.link.table)
+        if above.unit is None:
+            raise InvalidArgument("link", link, "a way to a table with a unit column", "links may not go in a circle")
         kinds = table.column(link.column).type, parent.column(link.key).type
         if kinds[0] != kinds[1]:
             raise InvalidArgument("link", kinds, "columns of one type", "declare the type of one of them in `types`")

@@ -25,6 +25,7 @@ from sqlglot.errors import ParseError
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog
 from discreet.sql.functions import call
+from discreet.sql.joining import ownerless
 from discreet.sql.keys import listed
 from discreet.sql.parse_aggregates import Grouping, Item, items_of, row_leaf
 from discreet.sql.parse_expressions import read, whole_literal
@@ -151,6 +152,8 @@ def _no_order(node: exp.Expr) -> None:
 
 def _grouped(node: exp.Select, rows: Rows, items: list[Item]) -> Rows | Query:
     """A query over all people, or exact features of each if the unit column is a key."""
+    if rows.linked is not None:
+        raise ownerless(rows.linked, node)
     grouping = Grouping(rows)
     for label, expression, origin in _keys(node, rows, items):
         grouping.add_key(label, expression, origin)

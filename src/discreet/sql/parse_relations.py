@@ -16,7 +16,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog
 from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval, hull
-from discreet.sql.joining import Kind, Pair, paired
+from discreet.sql.joining import Kind, Pair, ownerless, paired
 from discreet.sql.parse_aggregates import row_leaf
 from discreet.sql.parse_expressions import read
 from discreet.sql.plan import Expression, Query, Ref, Union
@@ -276,6 +276,8 @@ def _part(side: exp.Expr, context: Context) -> Rows:
     rows = context.select(side, context)
     if isinstance(rows, Query):
         raise refuse(side, "each aggregate is a question of its own", "unite rows and aggregate them, or ask twice")
+    if rows.linked is not None:
+        raise ownerless(rows.linked, side)
     return rows
 
 
@@ -311,6 +313,7 @@ def _common(node: exp.Expr, place: Sequence[Field]) -> tuple[tuple[Expression, .
         hull(*map(Interval.of, bounds)).bounds() if len(bounds) == len(place) else None,
         _listed(values) if len(values) == len(place) and len({f.type for f in place}) == 1 else None,
         unit=all(field.unit for field in place),
+        origin=place[0].origin if len({field.origin for field in place}) == 1 else None,
         growth=max(field.growth for field in place),
     )
 

@@ -47,6 +47,10 @@ class Field:
     growth: int = 1
     hidden: bool = False
     """Reached only by a qualified name, or (without a source) not at all."""
+    origin: tuple[str, str] | None = None
+    """The table and column it comes from as it is: in a row of a unit, a value of that unit's rows there, or NULL."""
+    unique: bool = False
+    """Whether no value of it stands in two rows."""
 
     @property
     def type(self) -> Type:
@@ -71,6 +75,10 @@ class Rows:
     tables: tuple[str, ...] = ()
     max_rows: int | None = None
     """The most rows of one unit, where declared."""
+    linked: Table | None = None
+    """The table whose link is still to be joined, so that private rows belong to somebody."""
+    max_matches: int | None = None
+    """The most of these rows that a join lets one row meet, where declared."""
 
     def find(self, name: str, source: str | None = None) -> Field:
         """The column that a name means."""
@@ -120,6 +128,8 @@ class Rows:
             known.values,
             unit=passed is not None and passed.unit,
             growth=self.growth(expression),
+            origin=None if passed is None else passed.origin,
+            unique=passed is not None and passed.unique,
         )
 
     def bounds(self, expression: Expression) -> Bounds | None:
@@ -167,12 +177,15 @@ def scan(table: Table) -> Rows:
             column.values,
             table.name.lower(),
             unit=table.private and table.unit is not None and column.name.lower() == table.unit.lower(),
+            origin=(table.name.lower(), column.name.lower()),
+            unique=not table.private and column.name.lower() in {name.lower() for name in table.unique},
         )
         for column in table.columns
     )
     private = (table.name,) if table.private else ()
     owned = table.private and table.unit is not None
-    return Rows(Scan(table), fields, table.private, owned, private, table.max_rows)
+    linked = table if table.link is not None else None
+    return Rows(Scan(table), fields, table.private, owned, private, table.max_rows, linked, table.max_matches)
 
 
 def project(rows: Rows, columns: Iterable[tuple[str, Expression]]) -> Rows:

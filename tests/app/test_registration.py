@@ -26,9 +26,9 @@ def test_init_writes_everything_it_was_told(empty: Commands) -> None:
     assert "Wrote discreet.toml" in said.stdout
     found = settings(empty)
     assert found.budget == ApproxDP(3, "1e-6")
-    assert found.unit == User("patient", neighbours="replace")
     assert found.ledger == empty.folder / "books.ledger"
     arguments = found.arguments()
+    assert arguments["unit"] == User("patient", neighbours="replace")
     assert arguments["max_rows"] == 7
     assert arguments["values"] == {"city": ["A", "B", "C"]}
     assert arguments["bounds"] == {"cost": (0, 500), "age": (0, 120)}
@@ -48,8 +48,8 @@ def test_a_path_outside_the_folder_is_kept_whole_one_inside_is_relative(empty: C
     elsewhere = Commands(tmp_path_factory.mktemp("elsewhere"))
     source = empty.folder / "visits.parquet"
     elsewhere("init", str(source), "--row-level", "--epsilon", "1")
-    assert settings(elsewhere).source == source
-    assert isinstance(settings(elsewhere).unit, Row)
+    assert settings(elsewhere).arguments()["source"] == source
+    assert settings(elsewhere).arguments()["unit"] == Row()
     empty("init", str(source), "--row-level", "--epsilon", "1")
     assert tomllib.loads((empty.folder / "discreet.toml").read_text())["tables"]["visits"]["source"] == "visits.parquet"
 
@@ -70,14 +70,14 @@ def test_init_asks_nothing_when_nobody_is_there(empty: Commands) -> None:
 def test_init_asks_for_what_is_missing_when_somebody_is_there(empty: Commands) -> None:
     empty("init", input="visits.parquet\npatient\n2\n1e-7\n")
     assert settings(empty).budget == ApproxDP(2, "1e-7")
-    assert settings(empty).unit == User("patient")
+    assert settings(empty).arguments()["unit"] == User("patient")
 
 
 @pytest.mark.usefixtures("attended")
 def test_an_empty_unit_means_rows_and_a_delta_of_0_means_none(empty: Commands) -> None:
     empty("init", input="visits.parquet\n\n\n0\n")
     assert settings(empty).budget == PureDP(1)
-    assert settings(empty).unit == Row()
+    assert settings(empty).arguments()["unit"] == Row()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_add_appends_and_keeps_what_people_wrote(empty: Commands) -> None:
     empty("init", "--epsilon", "1", "--delta", "1e-6")
     path = empty.folder / "discreet.toml"
     path.write_text(path.read_text() + "# a remark of ours\n")
-    assert "no table" not in empty("add", "visits.parquet", "--unit", "patient", "--values", "city=A,B").stdout
+    assert "Added visits" in empty("add", "visits.parquet", "--unit", "patient", "--values", "city=A,B").stdout
     empty("add", "cities.csv", "--public")
     assert "# a remark of ours" in path.read_text()
     assert settings(empty).tables == ("visits", "cities")
@@ -128,14 +128,54 @@ def test_add_appends_and_keeps_what_people_wrote(empty: Commands) -> None:
 
 def test_add_refuses_a_name_twice_and_claims_about_public_tables(run: Commands) -> None:
     assert "--name" in run("add", "visits.parquet", "--unit", "patient", code=2).stderr
-    assert "--public" in run("add", "cities.csv", "--public", "--values", "city=A", code=2).stderr
+    assert "protects nobody" in run("add", "cities.csv", "--public", "--max-rows", "3", code=2).stderr
+    assert "--public" in run("add", "cities.csv", "--public", "--unit", "city", code=2).stderr
     assert "--public" in run("add", "cities.csv", code=2).stderr
 
 
-def test_a_second_private_table_would_be_a_second_budget_and_is_refused(run: Commands) -> None:
+def test_further_private_tables_share_people_and_budget(run: Commands) -> None:
+    (run.folder / "labs.csv").write_text("pid,result\n" + "".join(f"{n},{n % 9}\n" for n in range(3000)))
+    (run.folder / "parts.csv").write_text("lab,weight\n" + "".join(f"{n},1\n" for n in range(3000)))
+    people = ("--types", "pid=integer", "--max-rows", "1")
+    run("add", "labs.csv", "--unit", "pid", *people, "--bounds", "result=0:10")
+    run("add", "parts.csv", "--link", "lab=labs.pid", "--types", "lab=integer", "--bounds", "weight=0:1")
+    private = settings(run).arguments()["private"]
+    assert private["labs"].unit == "pid"
+    assert private["labs"].types == {"pid": "integer"}
+    assert private["parts"].link == ("lab", "labs", "pid")
+    joined = "SELECT SUM(result) AS total FROM visits JOIN labs ON patient = pid"
+    assert run.json("query", joined, "-e", "0.5")["columns"] == ["total"]
+    assert [standing["account"] for standing in run.json("budget")] == [["visits"]]
+
+
+def test_tables_about_other_people_are_refused(run: Commands) -> None:
     before = (run.folder / "discreet.toml").read_text()
-    assert "one private table" in run("add", "cities.csv", "--unit", "city", "--name", "homes", code=2).stderr
+    run("add", "cities.csv", "--unit", "city", "--name", "homes", code=2)
+    assert "like that of visits" in run("add", "cities.csv", "--row-level", code=2).stderr
+    assert "order_id=orders.id" in run("add", "cities.csv", "--link", "city", code=2).stderr
+    assert "column=table.column" in run("add", "cities.csv", "--link", "city=homes", code=2).stderr
     assert (run.folder / "discreet.toml").read_text() == before
+
+
+def test_columns_of_a_csv_file_have_the_types_that_are_declared(empty: Commands) -> None:
+    (empty.folder / "labs.csv").write_text("pid,site,result\n1,1,2.5\n2,2,x\n")
+    init = ("init", "labs.csv", "--unit", "pid", "--epsilon", "1", "--delta", "1e-6", "--bounds", "result=0:10")
+    assert "types" in empty(*init, "--types", "site=number", code=2).stderr
+    empty(*init, "--types", "site=integer", "--values", "site=1,2")
+    assert settings(empty).arguments()["values"] == {"site": [1, 2]}
+    rows = empty.json("query", "SELECT site, SUM(result) AS total FROM labs GROUP BY site", "-e", "0.5")["rows"]
+    assert [row[0] for row in rows] == [1, 2]
+
+
+def test_public_tables_may_have_facts_about_columns(run: Commands) -> None:
+    run("add", "cities.csv", "--public", "--values", "region=north,south")
+    assert settings(run).arguments()["values"] == {"city": ["A", "B", "C"], "cities.region": ["north", "south"]}
+
+
+def test_data_may_have_a_name_in_the_books(empty: Commands) -> None:
+    empty(*INIT, "--dataset", "hospital")
+    empty("query", COUNT, "-e", "0.5")
+    assert [standing["account"] for standing in empty.json("budget")] == [["hospital"]]
 
 
 def test_add_needs_a_configuration(empty: Commands) -> None:

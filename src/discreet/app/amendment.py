@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping
 
 from discreet.app.books import opened
-from discreet.app.registration import replaced
-from discreet.app.settings import Settings, document
+from discreet.app.registration import put, sound
+from discreet.app.settings import Settings
 from discreet.app.toml import Number, written
 from discreet.connection import connect
 from discreet.core.errors import InvalidArgument
@@ -39,16 +39,16 @@ def amend(
     below = [part for part in (study, analyst) if part is not None]
     text = settings.path.read_text(encoding="utf-8")
     text = text if below else rewritten(text, numbers)
-    if not below and Settings.of(document(settings.path, text), settings.path).budget != budget:
+    if not below and sound(settings.path, text).budget != budget:
         raise InvalidArgument("config", str(settings.path), "with a plain [budget]", "change the budget in it first")
     if not settings.books.exists():
         connect(**settings.arguments()).close()
     with opened(settings) as ledger:
-        account = (str(settings.table), *below)
+        account = (settings.dataset, *below)
         for depth in range(2, len(account) + 1):
             ledger.open(account[:depth])
         ledger.amend(account, budget, note=note)
-    replaced(settings.path, text)
+    put(settings.path, text)
     return account
 
 

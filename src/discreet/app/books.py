@@ -53,7 +53,7 @@ def standings(settings: Settings) -> list[Standing]:
     """How every account stands, parents first; before the first question, the budget as it is declared."""
     if not settings.books.exists():
         nothing = PureDP(0) if isinstance(settings.budget, PureDP) else ApproxDP(0, 0)
-        return [Standing((str(settings.table),), settings.budget, nothing, settings.budget, Fraction(0))]
+        return [Standing((settings.dataset,), settings.budget, nothing, settings.budget, Fraction(0))]
     with opened(settings) as ledger:
         return [ledger.standing(path)[-1] for path in ledger.accounts()]
 

@@ -13,9 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-import discreet
+from discreet.app.options import (
+    Analyst,
+    BoundsOption,
+    Epsilon,
+    Json,
+    LinkOption,
+    MaxRows,
+    Neighbours,
+    Question,
+    Reporting,
+    RowLevel,
+    Source,
+    Study,
+    TypesOption,
+    UnitColumn,
+    ValuesOption,
+    Version,
+)
 
 if TYPE_CHECKING:
     from discreet.app.settings import Settings
@@ -23,73 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 
-ORDER = ("init", "add", "query", "price", "budget", "ledger", "registry", "verify", "demo")
-
-
-class Reporting(TyperGroup):
-    """Commands whose errors become one message and an exit code, never a traceback."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return sorted(super().list_commands(ctx), key=ORDER.index)
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (typer.Exit, typer.Abort, BrokenPipeError):
-            raise
-        except Exception as error:
-            if hasattr(error, "format_message"):
-                raise
-            from discreet.app.failures import Failure
-
-            failure = Failure.of(error)
-            if ctx.meta.get("json"):
-                typer.echo(json.dumps(failure.as_record(), ensure_ascii=False))
-            typer.secho(f"discreet: {failure.message}", err=True, fg="red")
-            raise typer.Exit(failure.code) from None
-
-
 app = typer.Typer(cls=Reporting, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich")
 budget_app = typer.Typer(invoke_without_command=True)
 ledger_app = typer.Typer(invoke_without_command=True)
-
-
-def _remember(ctx: typer.Context, value: bool) -> bool:
-    ctx.meta["json"] = value
-    return value
-
-
-def _version(value: bool) -> None:
-    if value:
-        typer.echo(f"discreet {discreet.__version__}")
-        raise typer.Exit
-
-
-def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The question so far, its last word completed to the name of a table."""
-    from discreet.app.completion import completed
-
-    return completed(incomplete, Path.cwd())
-
-
-Question = Annotated[
-    str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=_table_names)
-]
-Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the question may cost.", metavar="NUMBER")]
-Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
-Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]
-Source = Annotated[Path | None, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")]
-UnitColumn = Annotated[str | None, typer.Option("--unit", help="The column that tells people apart.", metavar="COLUMN")]
-RowLevel = Annotated[bool, typer.Option("--row-level", help="Each row is a person of its own.")]
-Neighbours = Annotated[str | None, typer.Option(help="add_remove (the default) or replace.", metavar="RELATION")]
-BoundsOption = Annotated[
-    list[str] | None, typer.Option("--bounds", help="Ends of numbers, such as age=0:120.", metavar="COLUMN=LOW:HIGH")
-]
-ValuesOption = Annotated[
-    list[str] | None, typer.Option("--values", help="All values, such as city=A,B,C.", metavar="COLUMN=A,B,…")
-]
-MaxRows = Annotated[int | None, typer.Option(min=1, help="The most rows a person has, if known.")]
 
 
 @app.callback()
@@ -99,7 +51,7 @@ def root(
         Path | None,
         typer.Option(help="The configuration file, instead of the nearest discreet.toml.", envvar="DISCREET_CONFIG"),
     ] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+    version: Version = False,
 ) -> None:
     """Private answers from sensitive data: ask in SQL, know the price beforehand, get honest intervals."""
     ctx.meta["config"] = config
@@ -114,11 +66,13 @@ def init(
     name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
     row_level: RowLevel = False,
     neighbours: Neighbours = None,
+    types: TypesOption = None,
     bounds: BoundsOption = None,
     values: ValuesOption = None,
     max_rows: MaxRows = None,
     public: Annotated[list[str] | None, typer.Option(help="A table that protects nobody.", metavar="NAME=FILE")] = None,
     ledger: Annotated[str | None, typer.Option(help="Where the books are kept; by default beside the source.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="What the data is called in the books.", metavar="NAME")] = None,
     study: Study = None,
     analyst: Analyst = None,
 ) -> None:
@@ -138,8 +92,9 @@ def init(
 
     table = None
     if source is not None:
-        table = NewTable(source, name, unit, row_level, neighbours, bounds or (), values or (), max_rows)
-    others = {"ledger": ledger, "study": study, "analyst": analyst}
+        facts = types or (), bounds or (), values or ()
+        table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows)
+    others = {"dataset": dataset, "ledger": ledger, "study": study, "analyst": analyst}
     path = create(Path.cwd(), epsilon, None if delta == "0" else delta, table, public or (), others)
     typer.echo(f"Wrote {path.name}.")
     if table is None:
@@ -155,7 +110,9 @@ def add(
     unit: UnitColumn = None,
     name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
     row_level: RowLevel = False,
+    link: LinkOption = None,
     neighbours: Neighbours = None,
+    types: TypesOption = None,
     bounds: BoundsOption = None,
     values: ValuesOption = None,
     max_rows: MaxRows = None,
@@ -167,7 +124,8 @@ def add(
     from discreet.app.settings import find
 
     path = find(Path.cwd(), ctx.meta["config"])
-    table = NewTable(source, name, unit, row_level, neighbours, bounds or (), values or (), max_rows, public)
+    facts = types or (), bounds or (), values or ()
+    table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public)
     record(path, table)
     typer.echo(f"Added {table.title} to {path.name}.")
 
@@ -300,7 +258,7 @@ def check(
     if as_json:
         _print_json({"sound": report.sound, "head": place, "fault": fault})
     elif fault is None:
-        typer.echo(f"sound, {report.head.sequence} entries; head {place}")
+        typer.echo(f"sound, {report.head.sequence} entries\nhead {place}")
     else:
         where = "the books" if fault["entry"] is None else f"entry {fault['entry']}"
         typer.secho(f"discreet: {where}: {fault['what']}", err=True, fg="red")

@@ -6,6 +6,8 @@
 {'city': ['A', 'B, north', 'C']}
 >>> pairs("public", ["cities=data/cities.csv"])
 {'cities': 'data/cities.csv'}
+>>> linked("order_id=orders.id")
+('order_id', 'orders', 'id')
 >>> typed("site", "integer", ["1", "2"])
 [1, 2]
 """
@@ -19,7 +21,7 @@ from typing import Any
 
 from discreet.core.errors import InvalidArgument
 
-__all__ = ["bounds", "listed", "pairs", "typed"]
+__all__ = ["bounds", "linked", "listed", "pairs", "typed"]
 
 
 def pairs(argument: str, texts: Iterable[str]) -> dict[str, str]:
@@ -55,6 +57,15 @@ def listed(texts: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def linked(text: str) -> tuple[str, str, str]:
+    """A column, and the column of another table that it points to."""
+    [(column, target)] = pairs("link", [text]).items()
+    table, separator, key = target.rpartition(".")
+    if not separator or not table or not key:
+        raise InvalidArgument("link", text, "column=table.column", f"write --link {_EXAMPLES['link']}")
+    return column, table, key
+
+
 def typed(column: str, kind: str, texts: Iterable[str]) -> list[Any]:
     """The values that the texts stand for in a column of this type."""
     given = list(texts)
@@ -76,4 +87,10 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "date": date.fromisoformat,
     "timestamp": datetime.fromisoformat,
 }
-_EXAMPLES = {"bounds": "age=0:120", "values": "city=A,B,C", "public": "cities=cities.csv"}
+_EXAMPLES = {
+    "bounds": "age=0:120",
+    "link": "order_id=orders.id",
+    "public": "cities=cities.csv",
+    "types": "age=integer",
+    "values": "city=A,B,C",
+}

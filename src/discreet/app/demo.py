@@ -26,8 +26,8 @@ __all__ = ["run"]
 
 SOURCE = "survey.parquet"
 STEWARD = (
-    f"init {SOURCE} --unit person --epsilon 2 --delta 1e-6 --bounds spending=0:2000 --bounds doctor_visits=0:30"
-    " --values health=excellent,good,fair,poor"
+    f"init {SOURCE} --unit person --max-rows 5 --epsilon 3 --delta 1e-6"
+    " --bounds spending=0:2000 --bounds doctor_visits=0:30 --values health=excellent,good,fair,poor"
 )
 COSTS = "SELECT health, AVG(spending) AS cost, COUNT(*) AS n FROM survey GROUP BY health"
 AGES = "SELECT FLOOR(age / 10) * 10 AS decade, AVG(doctor_visits) AS visits FROM survey GROUP BY 1 ORDER BY 1"
@@ -53,7 +53,8 @@ def _tell(folder: Path) -> None:
         _say(
             "A steward holds a real table: the RAND Health Insurance Experiment, 20,190 person-years of 5,912 people."
             " The steward says who is protected (a person, with all their years), how much may ever be told"
-            " (ε = 2, δ = 10⁻⁶), and what columns may hold: a year's bill above $2,000 counts as $2,000."
+            " (ε = 3, δ = 10⁻⁶), and what is known without a look: nobody has more than five years, and a year's bill"
+            " above $2,000 counts as $2,000."
         )
         _do(STEWARD)
         _say("An analyst asks what health costs. First the price, from declared facts alone:")
@@ -68,7 +69,7 @@ def _tell(folder: Path) -> None:
         _say("What is left, for everybody, for ever:")
         _do("budget")
         _say("One question too many is refused, and says so before anything is looked at:")
-        _do("query", LAST, "--epsilon", "2", code=REFUSED)
+        _do("query", LAST, "--epsilon", "3", code=REFUSED)
         _say("Anybody can check the certificate of an answer offline: its signature, and its loss from what was run.")
         _do("verify", "answer.json")
         _say("And the books, entry by entry:")
@@ -83,20 +84,20 @@ def _attack() -> None:
     )
     with_her, without = _raw(EVERYBODY), _raw(NOT_HER)
     typer.echo(f"  everybody       {with_her:>12,.2f}\n  everybody else  {without:>12,.2f}")
-    typer.secho(f"  her bill        {with_her - without:>12,.2f}   exactly\n", bold=True)
+    typer.secho(f"  her bill        {with_her - without:>12,.2f}   exactly", bold=True)
     _say("The same two questions here:")
     ours = [_answer(question) for question in (EVERYBODY, NOT_HER)]
     for name, (value, low, high) in zip(("everybody     ", "everybody else"), ours, strict=True):
         typer.echo(f"  {name}  {value:>12,.0f} ± {(high - low) / 2:,.0f}")
     bill = ours[0][0] - ours[1][0]
     reach = sum((high - low) / 2 for _, low, high in ours)
-    typer.secho(f"  her bill        {bill:>12,.0f} ± {reach:,.0f}   which says nothing\n", bold=True)
+    typer.secho(f"  her bill        {bill:>12,.0f} ± {reach:,.0f}   which says nothing", bold=True)
 
 
 def _answer(question: str) -> tuple[float, float, float]:
     """The value and the ends of its interval, by the command's JSON."""
     out = StringIO()
-    words = ["query", question, "--epsilon", "0.5", "--json"]
+    words = ["query", question, "--epsilon", "0.25", "--json"]
     _echo(words)
     with redirect_stdout(out):
         app(words, standalone_mode=False)
@@ -137,11 +138,15 @@ def _do(*words: str, code: int = 0) -> None:
 
 def _echo(words: Sequence[str]) -> None:
     """The command as one would type it, in lines of the terminal's width where its words allow."""
-    lines = ["$ discreet"]
+    parts: list[str] = []
     for word in words:
-        text = shlex.quote(word)
-        if " " in word:
-            text = textwrap.fill(f'"{word}"', 76, subsequent_indent="     ")
+        text = textwrap.fill(f'"{word}"', 74, subsequent_indent="     ") if " " in word else shlex.quote(word)
+        if parts and parts[-1].startswith("--") and " " not in parts[-1] and not word.startswith("-"):
+            parts[-1] += f" {text}"
+        else:
+            parts.append(text)
+    lines = ["$ discreet"]
+    for text in parts:
         if len(lines[-1]) + len(text) > 76 and len(lines[-1]) > 12:
             lines[-1] += " \\"
             lines.append("   ")

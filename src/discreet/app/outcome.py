@@ -44,7 +44,7 @@ class Outcome:
     spent: Loss
     remaining: Loss
     before: Fraction
-    """The part of the budget that was used before this question, and after it."""
+    """The part that was used before this question, and after it, of the budget that will be the first to end."""
     used: Fraction
 
     @cached_property

@@ -22,16 +22,16 @@ def bars(values: Sequence[float], spans: Sequence[tuple[float, float]], width: i
     """One line for each value: a bar up to the near end of its interval, then the interval with the value marked.
 
     All lines share one scale, which holds zero, every value and the far end of every interval. Ends on the other side
-    of zero from all values are cut there.
+    of zero from all values are cut there; an interval within two cells is the mark alone.
     """
     least, most = min(0.0, *values), max(0.0, *values)
     bottom = min(low for low, _ in spans) if least < 0 else 0.0
     top = max(high for _, high in spans) if most > 0 or least == 0 else 0.0
     bottom, top = min(bottom, least), max(top, most)
-    scale = (width - 1) / ((top - bottom) or 1.0)
+    whole = (top - bottom) or 1.0
 
     def cell(value: float) -> int:
-        return round((min(max(value, bottom), top) - bottom) * scale)
+        return round((min(max(value, bottom), top) - bottom) / whole * (width - 1))
 
     zero = cell(0.0)
     pairs = zip(values, spans, strict=True)
@@ -44,8 +44,9 @@ def _line(value: int, low: int, high: int, zero: int, width: int) -> str:
         cells[place] = BAR
     if zero > 0:
         cells[zero] = ZERO
-    cells[low : high + 1] = [WHISKER] * (high + 1 - low)
-    cells[low], cells[high] = LEFT, RIGHT
+    if high - low > 1:
+        cells[low : high + 1] = [WHISKER] * (high + 1 - low)
+        cells[low], cells[high] = LEFT, RIGHT
     cells[value] = MARK
     return "".join(cells)
 

@@ -45,8 +45,9 @@ def ask(
 ) -> Outcome:
     """The answer; charged, unless the same question was answered before."""
     probability("level", level)
+    arguments = settings.arguments(study=study, analyst=analyst)
     with (
-        connect(**settings.arguments(study=study, analyst=analyst)) as session,
+        connect(**arguments) as session,
         Ledger.at(settings.books, create=False) as books,
     ):
         last, before = books.head().sequence, _used(books)
@@ -54,8 +55,10 @@ def ask(
             answer = session.sql(text, epsilon=epsilon)
         entry = answer.certificate["ledger"]["entry"]
         dataset = next(books.entries(since=entry - 1)).content["account"][0]
-        used = before[dataset], _used(books)[dataset]
-        return Outcome(answer, level, entry <= last, session.spent, session.remaining, *used)
+        account = (dataset, *(part for part in (arguments.get("study"), arguments.get("analyst")) if part))
+        used = max((s for s in books.standing(account) if s.budget is not None), key=lambda s: s.used)
+        parts = before.get(used.account, Fraction(0)), used.used
+        return Outcome(answer, level, entry <= last, session.spent, session.remaining, *parts)
 
 
 def price(settings: Settings, text: str, epsilon: str, study: str | None = None, analyst: str | None = None) -> Priced:
@@ -64,6 +67,6 @@ def price(settings: Settings, text: str, epsilon: str, study: str | None = None,
         return Priced(session.price(text, epsilon=epsilon), session.remaining)
 
 
-def _used(books: Ledger) -> dict[str, Fraction]:
-    """The part of each data set's budget that is used up."""
-    return {path[0]: books.standing(path)[0].used for path in books.accounts() if len(path) == 1}
+def _used(books: Ledger) -> dict[tuple[str, ...], Fraction]:
+    """The part of each account's budget that is used up."""
+    return {path: books.standing(path)[-1].used for path in books.accounts()}

@@ -9,17 +9,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from discreet.app.declarations import bounds, listed, pairs, typed
+from discreet.app.declarations import bounds, linked, listed, pairs, typed
 from discreet.app.settings import FILE, Settings, document, table_name
 from discreet.app.toml import Number, written
-from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import DiscreetError, InvalidArgument
+from discreet.connection import connect
+from discreet.core.domains import Categories
+from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb import DuckDB
 from discreet.sql.catalog import Table
 
-__all__ = ["NewTable", "add", "create", "replaced"]
+__all__ = ["NewTable", "add", "create", "put", "sound"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,9 @@ class NewTable:
     name: str | None = None
     unit: str | None = None
     row_level: bool = False
+    link: str | None = None
     neighbours: str | None = None
+    types: Sequence[str] = ()
     bounds: Sequence[str] = ()
     values: Sequence[str] = ()
     max_rows: int | None = None
@@ -43,39 +47,34 @@ class NewTable:
 
     def record(self, folder: Path) -> dict[str, Any]:
         """The table as the file holds it, checked against the schema."""
-        said = bool(self.unit or self.row_level or self.neighbours or self.bounds or self.values or self.max_rows)
-        if self.public and said:
-            remedy = "leave out unit, neighbours, bounds, values and max-rows, or leave out --public"
+        ways = [self.unit is not None, self.row_level, self.link is not None, self.public]
+        if sum(ways) != 1:
+            remedy = "give --unit COLUMN, the column that tells people apart, or --row-level, --link or --public"
+            raise InvalidArgument("unit", self.unit, "one way to say whose the rows are", remedy)
+        if self.public and (self.neighbours or self.max_rows):
+            remedy = "leave out neighbours and max-rows"
             raise InvalidArgument("public", self.title, "a table that protects nobody", remedy)
-        if not self.public and (self.unit is None) != self.row_level:
-            remedy = "give --unit COLUMN, the column that tells people apart, or --row-level, or --public"
-            raise InvalidArgument("unit", self.unit, "named, unless each row is a person", remedy)
-        table = _looked_at(self.title, self.source, self.unit)
+        ends, kinds = bounds(self.bounds), pairs("types", self.types)
+        table = _looked_at(self, kinds, ends)
         found: dict[str, Any] = {"source": _relative(self.source, folder)}
         if self.public:
-            return found | {"public": True}
-        found |= {"row_level": True} if self.unit is None else {"unit": table.column(self.unit).name}
+            found["public"] = True
+        elif self.link is not None:
+            found["link"] = list(linked(self.link))
+        else:
+            found |= {"row_level": True} if self.unit is None else {"unit": table.column(self.unit).name}
         found |= {"neighbours": self.neighbours} if self.neighbours else {}
         found |= {"max_rows": self.max_rows} if self.max_rows else {}
-        ends, lists = self._bounds(table), self._values(table)
-        return found | ({"bounds": ends} if ends else {}) | ({"values": lists} if lists else {})
+        facts = {
+            "types": {table.column(name).name: kind for name, kind in kinds.items()},
+            "bounds": {table.column(name).name: [Number(low), Number(high)] for name, (low, high) in ends.items()},
+            "values": {table.column(name).name: _typed(table, name, t) for name, t in listed(self.values).items()},
+        }
+        return found | {key: fact for key, fact in facts.items() if fact}
 
-    def _bounds(self, table: Table) -> dict[str, list[Number]]:
-        found = {}
-        for name, (low, high) in bounds(self.bounds).items():
-            column = table.column(name)
-            if column.type not in ("integer", "real"):
-                raise InvalidArgument("bounds", name, "for numbers only", "declare values instead")
-            Bounds(low, high)
-            found[column.name] = [Number(low), Number(high)]
-        return found
 
-    def _values(self, table: Table) -> dict[str, list[Any]]:
-        found = {}
-        for name, texts in listed(self.values).items():
-            column = table.column(name)
-            found[column.name] = list(Categories(tuple(typed(name, column.type, texts))).values)
-        return found
+def _typed(table: Table, name: str, texts: Sequence[str]) -> list[Any]:
+    return list(Categories(tuple(typed(name, table.column(name).type, texts))).values)
 
 
 def create(
@@ -96,7 +95,9 @@ def create(
     for name, source in pairs("public", public).items():
         tables[name] = NewTable(Path(source), name, public=True).record(folder)
     found |= {"tables": tables} if tables else {}
-    replaced(path, f"# What discreet may tell about these tables, and at what price.\n\n{written(found)}")
+    text = f"# What discreet may tell about these tables, and at what price.\n\n{written(found)}"
+    sound(path, text)
+    put(path, text)
     return path
 
 
@@ -105,29 +106,33 @@ def add(path: Path, table: NewTable) -> None:
     if table.title in document(path).get("tables", {}):
         raise InvalidArgument("table", table.title, f"new in {path}", "name it otherwise with --name, or edit the file")
     record = table.record(path.parent)
-    text = path.read_text(encoding="utf-8")
-    replaced(path, f"{text.rstrip()}\n\n{written({'tables': {table.title: record}})}")
+    text = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{written({'tables': {table.title: record}})}"
+    sound(path, text)
+    put(path, text)
 
 
-def replaced(path: Path, text: str) -> None:
-    """Writes the file, all of it or nothing, once it is known to be sound."""
-    Settings.of(document(path, text), path)
+def sound(path: Path, text: str) -> Settings:
+    """What the text would mean at this path, if a session can be opened from it."""
+    settings = Settings.of(document(path, text), path)
+    if settings.first is not None:
+        with TemporaryDirectory(prefix="discreet-") as folder:
+            connect(**settings.arguments(ledger=Path(folder) / "trial.ledger")).close()
+    return settings
+
+
+def put(path: Path, text: str) -> None:
+    """Writes the file, all of it or nothing."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
 
 
-def _looked_at(name: str, source: Path, unit: str | None) -> Table:
-    """The names and types of a table's columns."""
+def _looked_at(new: NewTable, kinds: Mapping[str, Any], ends: Mapping[str, Any]) -> Table:
+    """The names of a table's columns, and the types that they have or are to have."""
     engine = DuckDB()
     try:
-        engine.add(name, source)
-        return Table(name, engine.columns(name), unit)
-    except DiscreetError:
-        raise
-    except Exception:
-        # What an engine says of a file it cannot read may repeat a part of it.
-        raise InvalidArgument("source", str(source), "a table that can be read", "check the file") from None
+        engine.add(new.title, new.source, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public)
+        return Table(new.title, engine.columns(new.title), new.unit)
     finally:
         engine.close()
 

@@ -10,7 +10,7 @@ numbers or as text and are read exactly.
 >>> settings.ledger.as_posix(), settings.arguments()["unit"], settings.arguments()["bounds"]
 ('/data/visits.csv.ledger', User(neighbours='add_remove', column='patient'), {'age': (0, 120)})
 
-One private table, with any number of public ones, is one data set with one budget.
+All tables of a file are one data set with one budget. The first private table says who is protected.
 """
 
 from __future__ import annotations
@@ -74,26 +74,64 @@ def _mapping(key: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-# Keys of the file that are arguments of `connect` by the same name, and how they are read.
-_OF_A_TABLE: dict[str, Callable[[str, Any], Any]] = {"bounds": _ends, "values": _lists, "max_rows": _whole}
-_OF_THE_FILE: dict[str, Callable[[str, Any], Any]] = {"study": _text, "analyst": _text}
+def _texts(key: str, value: Any) -> dict[str, str]:
+    return {column: _text(f"{key}.{column}", text) for column, text in _mapping(key, value).items()}
+
+
+def _three(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) != 3:
+        raise InvalidArgument(key, value, "three names", 'write link = ["order_id", "orders", "id"]')
+    return tuple(_text(key, name) for name in value)
+
+
+_Readers = dict[str, Callable[[str, Any], Any]]
+# Keys that are arguments of `connect` by the same name, and how they are read.
+_OF_THE_FILE: _Readers = {"dataset": _text, "study": _text, "analyst": _text}
+_OF_COLUMNS: _Readers = {"types": _texts, "bounds": _ends, "values": _lists}
+_OF_PEOPLE: _Readers = {"max_rows": _whole}
+_OF_FURTHER_TABLES: _Readers = {"link": _three}
 # Keys with a meaning of their own.
-_PRIVATE = {"source", "public", "unit", "row_level", "neighbours"}
-_PUBLIC = {"source", "public"}
 _FILE = {"tables", "budget", "ledger"}
+_PUBLIC = {"source", "public", *_OF_COLUMNS}
+_PRIVATE = {*_PUBLIC, "unit", "row_level", "neighbours", *_OF_PEOPLE, *_OF_FURTHER_TABLES}
+
+
+@dataclass(frozen=True)
+class Described:
+    """A table of the file: where it is, who it is about, and what its columns hold."""
+
+    name: str
+    source: Path
+    public: bool
+    unit: Unit | None
+    """None for public and for linked tables."""
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, name: str, found: Any, folder: Path) -> Described:
+        """A table that a document holds."""
+        at = f"tables.{name}"
+        table = _mapping(at, found)
+        public = table.get("public", False)
+        if not isinstance(public, bool):
+            raise InvalidArgument(f"{at}.public", public, "true or false", "write it without quotes")
+        _known(at, table, _PUBLIC if public else _PRIVATE)
+        readers = {**_OF_COLUMNS, **_OF_PEOPLE, **_OF_FURTHER_TABLES}
+        facts = {key: read(f"{at}.{key}", table[key]) for key, read in readers.items() if key in table}
+        source = folder / Path(_text(f"{at}.source", table.get("source"))).expanduser()
+        return cls(name, source, public, None if public or "link" in table else _unit(at, table), facts)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the file says, checked."""
+    """What the file says, checked: one data set with one budget."""
 
     path: Path
     budget: PureDP | ApproxDP
-    table: str | None
-    """The private table; None before one is added."""
-    source: Path | None
-    unit: Unit | None
-    public: dict[str, Path]
+    first: Described | None
+    """The private table that says who is protected; None before one is added."""
+    others: tuple[Described, ...]
+    """Further private tables about the same people, and public ones."""
     ledger: Path | None
     given: dict[str, Any]
     """Arguments of `connect` by name."""
@@ -108,27 +146,21 @@ class Settings:
         """The settings a document holds."""
         _known(str(path), found, {*_FILE, *_OF_THE_FILE})
         listed = _mapping("tables", found.get("tables", {}))
-        tables = {name: _mapping(f"tables.{name}", table) for name, table in listed.items()}
-        private = [name for name, table in tables.items() if not _is_public(name, table)]
-        if len(private) > 1:
-            remedy = "keep the others in folders of their own, each with its own budget, or mark them public"
-            raise InvalidArgument("tables", private, "one private table", remedy)
+        tables = [Described.of(name, table, path.parent) for name, table in listed.items()]
+        first = next((table for table in tables if table.unit is not None), None)
+        others = tuple(table for table in tables if table is not first)
         given = {key: read(key, found[key]) for key, read in _OF_THE_FILE.items() if key in found}
-        public = {name: _source(name, table, path) for name, table in tables.items() if name not in private}
-        budget = _budget(found.get("budget"))
-        if not private:
-            return cls(path, budget, None, None, None, public, _ledger(found, path, None), given)
-        [name] = private
-        table, at = tables[name], f"tables.{name}"
-        _known(at, table, {*_PRIVATE, *_OF_A_TABLE})
-        given |= {key: read(f"{at}.{key}", table[key]) for key, read in _OF_A_TABLE.items() if key in table}
-        source = _source(name, table, path)
-        return cls(path, budget, name, source, _unit(at, table), public, _ledger(found, path, source), given)
+        return cls(path, _budget(found.get("budget")), first, others, _ledger(found, path, first), given)
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of all tables."""
-        return (*([self.table] if self.table else []), *self.public)
+        return tuple(table.name for table in ([self.first] if self.first else []) + list(self.others))
+
+    @property
+    def dataset(self) -> str:
+        """What the data is called in the books."""
+        return str(self.given.get("dataset", self._main.name))
 
     @property
     def books(self) -> Path:
@@ -139,20 +171,47 @@ class Settings:
 
     def arguments(self, **others: Any) -> dict[str, Any]:
         """What `connect` is called with; `others` that are not None go before what the file says."""
-        if self.table is None:
-            raise self._without_a_table()
+        main = self._main
         stated = {
-            "source": self.source,
-            "table": self.table,
-            "unit": self.unit,
+            "source": main.source,
+            "table": main.name,
+            "unit": main.unit,
             "budget": self.budget,
-            "public": self.public,
+            "private": {table.name: _private(table, main) for table in self.others if not table.public},
+            "public": {table.name: table.source for table in self.others if table.public},
             "ledger": self.ledger,
+            **{key: fact for key, fact in main.facts.items() if key in _OF_PEOPLE},
+            **{key: self._of_columns(key) for key in _OF_COLUMNS},
         }
         return stated | self.given | {name: value for name, value in others.items() if value is not None}
 
+    def _of_columns(self, key: str) -> dict[str, Any]:
+        """Facts about columns: of the first table by their names, of public ones as table.column."""
+        found = dict(self._main.facts.get(key, {}))
+        for table in self.others:
+            if table.public:
+                found |= {f"{table.name}.{column}": fact for column, fact in table.facts.get(key, {}).items()}
+        return found
+
+    @property
+    def _main(self) -> Described:
+        if self.first is None:
+            raise self._without_a_table()
+        return self.first
+
     def _without_a_table(self) -> InvalidArgument:
-        return InvalidArgument("tables", [], f"in {self.path}", "run discreet add FILE --unit COLUMN")
+        return InvalidArgument("tables", self.tables, "with a private one", "run discreet add FILE --unit COLUMN")
+
+
+def _private(table: Described, main: Described) -> Any:
+    """A further table about the same people."""
+    from discreet.connection import Private
+
+    unit = table.unit.column if isinstance(table.unit, User) else None
+    if table.unit is not None and type(table.unit) is not type(main.unit):
+        remedy = "name the column that tells people apart in all tables, or in none"
+        raise InvalidArgument(f"tables.{table.name}.unit", unit, f"like that of {main.name}", remedy)
+    return Private(table.source, unit=unit, **table.facts)
 
 
 def find(start: Path, given: Path | None = None) -> Path:
@@ -187,26 +246,13 @@ def _known(where: str, found: Iterable[str], known: Iterable[str]) -> None:
             raise InvalidArgument(f"a key of {where}", key, "a known one", nearest(key, sorted(known)))
 
 
-def _is_public(name: str, table: Mapping[str, Any]) -> bool:
-    public = table.get("public", False)
-    if not isinstance(public, bool):
-        raise InvalidArgument(f"tables.{name}.public", public, "true or false", "write it without quotes")
-    if public:
-        _known(f"tables.{name}", table, _PUBLIC)
-    return public
-
-
-def _source(name: str, table: Mapping[str, Any], path: Path) -> Path:
-    return path.parent / Path(_text(f"tables.{name}.source", table.get("source"))).expanduser()
-
-
-def _ledger(found: Mapping[str, Any], path: Path, source: Path | None) -> Path | None:
+def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> Path | None:
     """Where the file says, or else where `connect` keeps the books of that source."""
     if "ledger" in found:
         return path.parent / Path(_text("ledger", found["ledger"])).expanduser()
-    if source is None:
+    if first is None:
         return None
-    resolved = source.resolve()
+    resolved = first.source.resolve()
     return resolved.with_name(f"{resolved.name}.ledger")
 
 

@@ -1,0 +1,101 @@
+"""What commands have in common: their options, and how their errors are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+import discreet
+
+__all__ = [
+    "Analyst",
+    "BoundsOption",
+    "Epsilon",
+    "Json",
+    "LinkOption",
+    "MaxRows",
+    "Neighbours",
+    "Question",
+    "Reporting",
+    "RowLevel",
+    "Source",
+    "Study",
+    "TypesOption",
+    "UnitColumn",
+    "ValuesOption",
+    "Version",
+]
+
+ORDER = ("init", "add", "query", "price", "budget", "ledger", "registry", "verify", "demo")
+
+
+class Reporting(TyperGroup):
+    """Commands whose errors become one message and an exit code, never a traceback."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=ORDER.index)
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except Exception as error:
+            if hasattr(error, "format_message"):
+                raise
+            from discreet.app.failures import Failure
+
+            failure = Failure.of(error)
+            if ctx.meta.get("json"):
+                typer.echo(json.dumps(failure.as_record(), ensure_ascii=False))
+            typer.secho(f"discreet: {failure.message}", err=True, fg="red")
+            raise typer.Exit(failure.code) from None
+
+
+def _remember(ctx: typer.Context, value: bool) -> bool:
+    ctx.meta["json"] = value
+    return value
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"discreet {discreet.__version__}")
+        raise typer.Exit
+
+
+def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The question so far, its last word completed to the name of a table."""
+    from discreet.app.completion import completed
+
+    return completed(incomplete, Path.cwd())
+
+
+Question = Annotated[
+    str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=_table_names)
+]
+Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the question may cost.", metavar="NUMBER")]
+Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
+Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]
+Source = Annotated[Path | None, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")]
+UnitColumn = Annotated[str | None, typer.Option("--unit", help="The column that tells people apart.", metavar="COLUMN")]
+RowLevel = Annotated[bool, typer.Option("--row-level", help="Each row is a person of its own.")]
+Neighbours = Annotated[str | None, typer.Option(help="add_remove (the default) or replace.", metavar="RELATION")]
+LinkOption = Annotated[
+    str | None, typer.Option("--link", help="Whose rows they are, by another table.", metavar="COLUMN=TABLE.COLUMN")
+]
+TypesOption = Annotated[
+    list[str] | None, typer.Option("--types", help="Types, such as age=integer; for CSV.", metavar="COLUMN=TYPE")
+]
+BoundsOption = Annotated[
+    list[str] | None, typer.Option("--bounds", help="Ends of numbers, such as age=0:120.", metavar="COLUMN=LOW:HIGH")
+]
+ValuesOption = Annotated[
+    list[str] | None, typer.Option("--values", help="All values, such as city=A,B,C.", metavar="COLUMN=A,B,…")
+]
+MaxRows = Annotated[int | None, typer.Option(min=1, help="The most rows a person has, if known.")]
+Version = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")]

@@ -1,0 +1,159 @@
+"""`discreet budget`, `ledger` and `registry`: one set of books, and nothing of them that may not be shown."""
+
+import sqlite3
+from typing import Any
+
+import pytest
+from tests.app.commands import COUNT, Commands
+
+AVERAGE = "SELECT AVG(cost) AS mean FROM visits"
+
+
+@pytest.fixture
+def asked(run: Commands) -> Commands:
+    run("query", COUNT, "-e", "0.5", "--study", "flu", "--analyst", "ann")
+    run("query", AVERAGE, "-e", "0.5", "--study", "flu", "--analyst", "bob")
+    return run
+
+
+def test_before_the_first_question_the_whole_budget_is_there(run: Commands) -> None:
+    [standing] = run.json("budget")
+    assert standing["account"] == ["visits"]
+    assert standing["budget"] == {"definition": "ApproxDP", "epsilon": "3", "delta": "1e-6"}
+    assert standing["remaining"] == standing["budget"]
+    assert standing["used"] == 0
+    assert "0.0 %" in run("budget").stdout
+
+
+def test_spending_is_summed_over_studies_and_analysts(asked: Commands) -> None:
+    standings = {"/".join(standing["account"]): standing for standing in asked.json("budget")}
+    used = {name: standing["used"] for name, standing in standings.items()}
+    assert used["visits"] == used["visits/flu"]
+    assert used["visits/flu"] == pytest.approx(used["visits/flu/ann"] + used["visits/flu/bob"])
+    said = asked("budget").stdout
+    assert "    ann" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_entries_tell_who_was_charged_and_neither_answers_nor_their_times(asked: Commands) -> None:
+    entries = asked.json("ledger")
+    kinds = [entry["kind"] for entry in entries]
+    assert kinds.count("charge") == kinds.count("release") == 2
+    assert [entry["sequence"] for entry in entries] == list(range(1, len(entries) + 1))
+    for entry in entries:
+        assert ("time" in entry) == (entry["kind"] != "release")
+        assert not {"payload", "question", "states", "size"} & set(entry)
+    said = asked("ledger").stdout
+    assert "visits/flu/ann" in said
+    assert "of charge" in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_the_last_entries_can_be_asked_for(asked: Commands) -> None:
+    everything = asked.json("ledger")
+    assert asked.json("ledger", "--last", "3") == everything[-3:]
+    assert asked.json("ledger", "--last", "1000") == everything
+
+
+def test_a_check_walks_the_chain_and_prints_its_head(asked: Commands) -> None:
+    said = asked("ledger", "check").stdout
+    assert said.startswith("sound, ")
+    head = asked.json("ledger", "check")["head"]
+    asked("query", COUNT, "-e", "0.25")
+    assert asked.json("ledger", "check", "--anchor", head)["sound"]
+    number, _, _ = head.partition(":")
+    assert not asked.json("ledger", "check", "--anchor", f"{number}:{'0' * 64}", code=1)["sound"]
+    assert "number:hash" in asked("ledger", "check", "--anchor", "12", code=2).stderr
+
+
+def test_a_check_finds_a_changed_entry(asked: Commands) -> None:
+    with sqlite3.connect(asked.folder / "visits.parquet.ledger") as books:
+        books.execute("UPDATE entries SET text = replace(text, 'ann', 'eve') WHERE sequence = 4")
+    books.close()
+    assert "entry 4" in asked("ledger", "check", code=1).stderr
+    found = asked.json("ledger", "check", code=1)
+    assert (found["sound"], found["fault"]["entry"]) == (False, 4)
+
+
+def test_the_register_tells_what_was_spent_by_which_kinds_of_questions(asked: Commands) -> None:
+    found = asked.json("registry")
+    [dataset] = found["data_sets"]
+    assert dataset["name"] == "visits"
+    assert dataset["unit"]["column"] == "patient"
+    assert sum(dataset["questions"].values()) == 2
+    assert len(bytes.fromhex(found["key"])) == 32
+    said = asked("registry").stdout
+    assert "all rows of one 'patient'" in said
+    assert "(3, 1e-6)" in said
+    assert found["key"] in said
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_a_budget_is_changed_on_record_and_in_the_file(asked: Commands) -> None:
+    path = asked.folder / "discreet.toml"
+    path.write_text(path.read_text().replace("[tables.visits]", "# our remark\n[tables.visits]"))
+    asked("budget", "amend", "--epsilon", "4", "--note", "a new consent")
+    assert asked.json("budget")[0]["budget"]["epsilon"] == "4"
+    assert "epsilon = 4\n" in path.read_text()
+    assert "# our remark" in path.read_text()
+    assert asked.json("query", COUNT, "-e", "0.5")["free"]
+    assert asked.json("ledger", "--last", "1")[0]["note"] == "a new consent"
+    assert asked("ledger", "check").stdout.startswith("sound")
+
+
+def test_a_budget_changed_in_the_file_alone_is_refused(asked: Commands) -> None:
+    path = asked.folder / "discreet.toml"
+    path.write_text(path.read_text().replace("epsilon = 3", "epsilon = 300"))
+    assert "on record" in asked("query", COUNT, "-e", "0.25", code=2).stderr
+
+
+def test_a_study_gets_a_budget_of_its_own_before_it_asks(run: Commands) -> None:
+    before = (run.folder / "discreet.toml").read_text()
+    assert "visits/flu" in run("budget", "amend", "--study", "flu", "--epsilon", "0.4").stdout
+    assert (run.folder / "discreet.toml").read_text() == before
+    assert "'visits/flu'" in run("query", COUNT, "-e", "1", "--study", "flu", code=3).stderr
+    small = run.json("query", COUNT, "-e", "0.2", "--study", "flu")["used"]
+    assert small == {"/".join(s["account"]): s["used"] for s in run.json("budget")}["visits/flu"]
+    assert run.json("query", COUNT, "-e", "0.3")["used"] < small
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--epsilon", "0.0001"], "spent"),
+        (["--epsilon", "x"], "number"),
+        (["--epsilon", "4", "--delta", "1e-9"], "direction"),
+        (["--epsilon", "1", "--analyst", "a/b"], "/"),
+    ],
+)
+def test_a_senseless_budget_is_refused_and_nothing_changes(asked: Commands, arguments: list[str], hint: str) -> None:
+    before = (asked.folder / "discreet.toml").read_text(), asked.json("budget")
+    assert hint in asked("budget", "amend", *arguments, code=2).stderr
+    assert ((asked.folder / "discreet.toml").read_text(), asked.json("budget")) == before
+
+
+def test_a_delta_cannot_be_given_to_a_pure_budget(empty: Commands) -> None:
+    empty("init", "visits.parquet", "--unit", "patient", "--epsilon", "1")
+    assert "delta" in empty("budget", "amend", "--epsilon", "2", "--delta", "1e-6", code=2).stderr
+    empty("budget", "amend", "--epsilon", "2")
+    assert empty.json("budget")[0]["budget"] == {"definition": "PureDP", "epsilon": "2"}
+
+
+def test_a_file_written_otherwise_is_not_rewritten(run: Commands) -> None:
+    path = run.folder / "discreet.toml"
+    text = path.read_text().replace("[budget]\nepsilon = 3\ndelta = 1e-6\n", "")
+    path.write_text("budget = {epsilon = 3, delta = 1e-6}\n" + text)
+    assert "change the budget in it first" in run("budget", "amend", "--epsilon", "4", code=2).stderr
+
+
+def test_all_data_sets_of_shared_books_are_shown(empty: Commands, tmp_path_factory: Any) -> None:
+    books = tmp_path_factory.mktemp("books") / "shared.ledger"
+    common = ("--epsilon", "1", "--delta", "1e-6", "--ledger", str(books))
+    empty("init", "visits.parquet", "--unit", "patient", *common)
+    empty("query", "SELECT COUNT(*) AS n FROM visits", "-e", "0.5")
+    (empty.folder / "discreet.toml").unlink()
+    (empty.folder / "other.parquet").write_bytes((empty.folder / "visits.parquet").read_bytes())
+    empty("init", "other.parquet", "--unit", "patient", *common)
+    empty("query", "SELECT COUNT(*) AS n FROM other", "-e", "0.5")
+    assert [standing["account"] for standing in empty.json("budget")] == [["other"], ["visits"]]
+    assert [dataset["name"] for dataset in empty.json("registry")["data_sets"]] == ["other", "visits"]

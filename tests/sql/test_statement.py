@@ -105,7 +105,7 @@ def test_totals_are_the_clipped_sums(persons: Any, cut: int) -> None:
         for numbers, clipped in ((counts, by_rows), (Counter(counts.keys()), by_groups)):
             norm = sqrt(sum(n * n for n in numbers.values()))
             for key, n in numbers.items():
-                inside = norm <= float(cap) * (1 + 1e-12)
+                inside = sum(n * n for n in numbers.values()) <= cap**2
                 clipped[(key,)] += n * G * H if inside else n * int(cap * H) * int(G / norm)
     totals = vectors(groups, measurement, cut)
     assert totals[kinds.index("rows")] == by_rows
@@ -119,14 +119,15 @@ def test_the_histograms_count_every_unit_once(persons: Any) -> None:
     assert sum(groups.by_rows.values()) == sum(groups.by_groups.values()) == len(persons)
 
 
-def test_buckets_are_the_first_candidates_that_a_norm_is_within() -> None:
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("caps", [CAPS, Caps.up_to(None), Caps.up_to(7), Caps.fixed(5)])
+def test_buckets_are_the_first_candidates_that_a_norm_is_within(caps: Caps, squared: bool) -> None:
     engine = DuckDB(threads=1)
-    for caps in (CAPS, Caps.up_to(None), Caps.up_to(7), Caps.fixed(5)):
-        norms = [*range(1, 60), *(sqrt(n) for n in range(1, 200)), 1e9, 2.0**31, 2.0**40]
-        listed = ", ".join(f"({place}, {float(norm)!r}e0)" for place, norm in enumerate(norms))
-        text = f"SELECT {caps.bucket('z')} FROM (VALUES {listed}) AS t(i, z) ORDER BY i"
-        expected = np.searchsorted([float(norm) for norm in caps.norms], np.array(norms) * (1 - 1e-13))
-        assert [row[0] for row in engine.run(text)] == expected.tolist()
+    norms = [float(n) for n in (*range(1, 200), 1.5, 1.4999, 1.5001, 10**9, 2**31, 2**40)]
+    listed = ", ".join(f"({place}, {(n * n if squared else n)!r}::DOUBLE)" for place, n in enumerate(norms))
+    text = f"SELECT {caps.bucket('z', squared=squared)} FROM (VALUES {listed}) AS t(i, z) ORDER BY i"
+    expected = np.searchsorted([float(norm) for norm in caps.norms], norms)
+    assert [row[0] for row in engine.run(text)] == expected.tolist()
     engine.close()
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.accounting import pld
 from discreet.accounting.composition import optimal
@@ -50,7 +51,12 @@ def approximate(event: Event, delta: Exactable | None = None) -> ApproxDP:
     if delta is None:
         return _sum(parts(event))
     target = probability("delta", delta, zero=True)
-    return ApproxDP(min(_proven(event, target)), target)
+    return ApproxDP(_least(event, target), target)
+
+
+@lru_cache(maxsize=512)
+def _least(event: Event, delta: Fraction) -> Fraction:
+    return min(_proven(event, delta))
 
 
 def satisfies(event: Event, budget: ApproxDP) -> bool:

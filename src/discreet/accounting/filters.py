@@ -25,8 +25,8 @@ Why composition and order are fixed at the start: each sum alone has its own way
 Switching, once answers are in, to whichever sum is still under its cap collects the failures of all of them, and the
 total is bounded only by the sum of their δ. The sum of pure ε is the exception, since under its cap the loss is never
 above ε: whichever of the two caps of ``"renyi"`` is reached last, the loss there exceeds ε with no more than the δ of
-the other. Nor does the first event's exact loss add a failure: there were no answers yet to choose that event by, and if
-only its exact loss admits it, nothing is admitted after it.
+the other. Nor does the first event's exact loss add a failure: there were no answers yet to choose that event by, and
+if only its exact loss admits it, nothing is admitted after it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ the first candidate that its norm is within.
 
 >>> [str(norm) for norm in Caps.up_to(5).norms]
 ['1', '3/2', '2', '3', '4', '5']
->>> Caps.fixed(3).bucket("z")
-'CASE WHEN z <= 3.0 THEN 0 ELSE 1 END'
+>>> Caps.fixed(3).bucket("y", squared=True)
+'CASE WHEN y <= 9.0::DOUBLE THEN 0 ELSE 1 END'
 """
 
 from __future__ import annotations
@@ -61,13 +61,11 @@ class Caps:
         """How far one unit can move the totals of a statistic whose rows add at most `bound` steps each."""
         return ceil(bound * self.norms[cut] * G * H * MARGIN)
 
-    def bucket(self, norm: str) -> str:
-        """The index of the first candidate that the norm is within, in SQL; their number if there is none."""
-        last = len(self.norms) - 1
-        inner = "0"
-        if last:
-            # 2^octave is candidate 2·octave; three quarters of it the one before. Off by a rounding is within `MARGIN`.
-            octave = f"CEIL(LOG2({norm}) - 1e-12)"
-            lower = f"({norm} <= 0.75e0 * POW(2e0, {octave}))"
-            inner = f"LEAST(CAST(2 * {octave} AS INTEGER) - CAST({lower} AS INTEGER), {last})"
-        return f"CASE WHEN {norm} <= {float(self.norms[-1])!r} THEN {inner} ELSE {last + 1} END"
+    def bucket(self, norm: str, *, squared: bool) -> str:
+        """The index of the first candidate that the norm is within, in SQL; their number if there is none.
+
+        Norms come as they are or squared; candidates and their squares are doubles, so the comparison is exact.
+        """
+        ends = [cap**2 if squared else cap for cap in self.norms]
+        within = " ".join(f"WHEN {norm} <= {float(end)!r}::DOUBLE THEN {place}" for place, end in enumerate(ends))
+        return f"CASE {within} ELSE {len(ends)} END"

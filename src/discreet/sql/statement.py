@@ -99,28 +99,38 @@ def _weighed(
     of_rows = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=True)) if s.kind != "units"]
     of_units = len(of_rows) < len(statistics)
     owners = ", ".join(["u", *keys])
-    root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if weights.norm == "l2" else ("", "CAST(n AS DOUBLE)")
+    squared = weights.norm == "l2"
+    root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if squared else ("", "CAST(n AS DOUBLE)")
     empty = ["NULL"] * (2 * len(statistics))
     parts = []
     if of_rows:
-        sums = [f"{_summed(*each)}" for each in of_rows] + [f"{_divided(*each)}" for each in of_rows]
+        sums = [_summed(*each) for each in of_rows] + [_divided(*each) for each in of_rows]
         shown = ", ".join(["0, b, NULL, NULL", *keys, *sums, *empty[len(sums) :]])
-        parts.append(f"SELECT {shown} FROM r JOIN q USING (u) GROUP BY {', '.join(['b', *keys])}")
-        parts.append(_histogram(2, "b", "CAST(FLOOR(LOG2(t / z)) AS INTEGER)", len(keys) + len(empty)))
+        parts.append(f"SELECT {shown} FROM r JOIN {_within('b, g', weights.rows)} GROUP BY {', '.join(['b', *keys])}")
+        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", len(keys) + len(empty)))
     if of_units:
         shown = ", ".join(["1, e, NULL, NULL", *keys, "COUNT(*)", "SUM(h)", *empty[2:]])
-        parts.append(f"SELECT {shown} FROM p JOIN q USING (u) GROUP BY {', '.join(['e', *keys])}")
+        parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)} GROUP BY {', '.join(['e', *keys])}")
         parts.append(_histogram(3, "e", "0", len(keys) + len(empty)))
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
-    kept = "" if is_plain(aggregate.input) else "MATERIALIZED "
+    kept = "NOT MATERIALIZED" if is_plain(aggregate.input) else "MATERIALIZED"
     return (
-        f"WITH r AS {kept or 'NOT MATERIALIZED '}({rows}), "
-        f"p AS {'MATERIALIZED ' if of_units else ''}(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-        f"q AS MATERIALIZED (SELECT u, t, z, {weights.rows.bucket('z')} AS b, {weights.units.bucket('y')} AS e, "
-        f"CAST(FLOOR({G}e0 / z) AS BIGINT) AS g, CAST(FLOOR({G}e0 / y) AS BIGINT) AS h FROM "
-        f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, {root}(SUM({power})) AS z, {root}(CAST(COUNT(*) AS DOUBLE)) AS y "
-        f"FROM p GROUP BY u)) {' UNION ALL '.join(parts)}"
+        f"WITH r AS {kept} ({rows}), "
+        f"p AS {'' if of_units else 'NOT '}MATERIALIZED "
+        f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
+        f"q AS MATERIALIZED (SELECT u, t, y, {weights.rows.bucket('y', squared=squared)} AS b, "
+        f"{weights.units.bucket('w', squared=squared)} AS e, "
+        f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS BIGINT) AS g, "
+        f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS BIGINT) AS h FROM "
+        f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u)) "
+        f"{' UNION ALL '.join(parts)}"
     )
+
+
+def _within(columns: str, caps: Caps) -> str:
+    # The range of buckets, which is always so, lets the engine number groups instead of hashing them.
+    bucket = columns[0]
+    return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) USING (u)"
 
 
 def _histogram(part: int, bucket: str, spread: str, blanks: int) -> str:
@@ -137,7 +147,9 @@ def _summed(statistic: Statistic, column: str, place: int) -> str:
 def _divided(statistic: Statistic, column: str, place: int) -> str:
     if statistic.kind == "rows":
         return "SUM(g)"
-    return f"SUM(CASE WHEN {column} IS NOT NULL THEN g END)" if statistic.kind == "present" else f"SUM(x{place} * g)"
+    if statistic.kind == "present":
+        return f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)"
+    return f"SUM(x{place} * g)"
 
 
 @dataclass(frozen=True)

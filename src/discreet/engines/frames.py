@@ -1,7 +1,8 @@
 """Frames and arrays as Arrow tables whose types depend on declared types alone, never on the values.
 
-Arrays with a type of their own keep it. Python objects have none: a column of them becomes text by one rule for each
-value, and what the rule does not know becomes NULL. Text that is not valid Unicode has "?" in its place.
+Arrays with a type of their own keep it. Python objects and the categories of pandas have none: a column of them becomes
+text by one rule for each value, and what the rule does not know becomes NULL. Text that is not valid Unicode has "?" in
+its place.
 
 >>> table = tabled({"age": np.array([30, 40]), "note": ["fine", 3.5], "odd": [object(), b"x"]}).table
 >>> [(field.name, str(field.type)) for field in table.schema]
@@ -114,9 +115,8 @@ def _columns(source: object) -> Iterable[tuple[str, Any]]:
 def _is_untyped(values: Any) -> bool:
     """Whether its type can only be found in its values."""
     kind = getattr(values, "dtype", None)
-    if getattr(kind, "name", None) == "category":
-        kind = values.array.categories.dtype
-    return str(kind).lower() == "object" or (kind is None and not hasattr(values, "type"))
+    named = str(getattr(kind, "name", kind)).lower()
+    return named in ("object", "category") or (kind is None and not hasattr(values, "type"))
 
 
 def _column(values: Any, guess: bool) -> Any:
@@ -143,9 +143,9 @@ def _pandas(values: Any, guess: bool) -> Any:
         return _numpy(values.to_numpy(), guess)
     array = values.array
     if kind.name == "category":
+        # pandas finds the type of categories in the values.
         codes = np.asarray(array.codes)
-        listed = _column(array.categories, guess)
-        return listed if isinstance(listed, str) else listed.take(pyarrow.array(codes, mask=codes < 0))
+        return _objects(array.categories.tolist(), guess).take(pyarrow.array(codes, mask=codes < 0))
     if kind.name.startswith("str"):
         return _objects(list(array), False) if kind.storage == "python" else pyarrow.array(array)
     return pyarrow.array(array) if hasattr(array, "__arrow_array__") else str(kind)

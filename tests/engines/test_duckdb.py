@@ -1,0 +1,157 @@
+"""The engine reads what it was given and nothing else, writes nothing, and can be watched and stopped."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from tests.engines.sources import SOURCES
+
+from discreet.core.errors import InvalidArgument
+from discreet.engines.duckdb import DuckDB
+
+SLOW = 'SELECT COUNT(*) FROM (SELECT a.x % 1000003 AS k, SUM(a.x + b.x) FROM "t" a, "t" b GROUP BY k)'
+
+
+@pytest.fixture
+def slow() -> DuckDB:
+    engine = DuckDB(threads=1)
+    engine.add("t", {"x": np.arange(30_000)})
+    engine.seal()
+    return engine
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "parquet folder", "hive", "duckdb", "dataset"])
+def test_nothing_is_written_and_nothing_else_is_read(kind: str, tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    source = SOURCES[kind](inside)
+    other = SOURCES["parquet"](outside)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    engine = DuckDB()
+    engine.add("visits", source)
+    engine.seal()
+    assert engine.run('SELECT COUNT(*) FROM "visits"') == [(5,)]
+    raw = engine._connection
+    assert raw is not None
+    file = next(path for path in inside.rglob("*") if path.is_file())
+    for statement in [
+        f"COPY (SELECT 1) TO '{outside / 'stolen.csv'}'",
+        f"COPY (SELECT 1) TO '{file}'",
+        f"ATTACH '{outside / 'new.duckdb'}'",
+        f"FROM '{other}'",
+        "FROM read_text('/etc/hostname')",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        f"SET allowed_directories = ['{outside}']",
+        "INSTALL httpfs",
+        'DELETE FROM "database 0".ward.rows',
+        'INSERT INTO "database 0".ward.rows VALUES (1, NULL, NULL, NULL)',
+    ]:
+        with pytest.raises(duckdb.Error):
+            raw.execute(statement)
+    engine.close()
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ['DROP TABLE "t"', 'DELETE FROM "t"', "SELECT 1; SELECT 2", "CREATE TABLE u AS SELECT 1", "PRAGMA version", ""],
+)
+def test_only_a_select_runs(slow: DuckDB, statement: str) -> None:
+    with pytest.raises(InvalidArgument, match="SELECT"):
+        slow.run(statement)
+    assert slow.run('SELECT COUNT(*) FROM "t"') == [(30_000,)]
+
+
+def test_python_variables_are_no_tables(slow: DuckDB) -> None:
+    secret = {"x": np.array([1])}
+    with pytest.raises(duckdb.Error):
+        slow.run("SELECT * FROM secret")
+    assert secret
+
+
+def test_frames_are_as_they_were_when_the_session_began() -> None:
+    values = np.arange(10)
+    engine = DuckDB()
+    engine.add("t", {"x": values})
+    values[:] = 0
+    assert engine.run('SELECT SUM(x) FROM "t"') == [(45,)]
+
+
+def test_large_frames_and_files_are_read_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.engines.duckdb.COPIED", 0)
+    engine = DuckDB()
+    for kind in ("csv", "arrow", "pandas nullable", "tsv.gz"):
+        engine.add(kind, SOURCES[kind](tmp_path), types={"who": "integer"}, unit="who")
+    engine.add("public", SOURCES["csv"](tmp_path), private=False)
+    engine.seal()
+    views = engine.run("SELECT view_name FROM duckdb_views() WHERE NOT internal")
+    assert {"csv", "arrow", "pandas nullable", "tsv.gz", "public"} <= {name for (name,) in views}
+    for kind in ("csv", "arrow", "pandas nullable", "tsv.gz"):
+        assert engine.run(f'SELECT SUM(who) FROM "{kind}"') == [(7,)]
+    assert engine.unique("public") == ()
+
+
+def test_what_spills_goes_to_a_folder_of_its_own_and_is_gone_afterwards() -> None:
+    engine = DuckDB(threads=1)
+    folder = engine._folder.name
+    raw = engine._connection
+    assert raw is not None
+    raw.execute("SET memory_limit = '60MB'")
+    engine.add("t", {"x": np.arange(3_000_000)})
+    engine.seal()
+    assert oct(os.stat(folder).st_mode)[-3:] == "700"
+    rows = engine.run('SELECT COUNT(*) FROM (SELECT x, COUNT(*) AS n FROM "t" GROUP BY x) WHERE n = 1')
+    assert rows == [(3_000_000,)]
+    engine.close()
+    assert not os.path.exists(folder)
+
+
+def test_a_running_statement_shows_its_progress_and_can_be_cancelled(slow: DuckDB) -> None:
+    assert slow.progress() is None
+    failures: list[BaseException] = []
+    seen: list[float] = []
+
+    def running() -> None:
+        try:
+            slow.run(SLOW)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=running)
+    thread.start()
+    while thread.is_alive() and len({*seen}) < 2:
+        done = slow.progress()
+        seen += [] if done is None else [done]
+        time.sleep(0.01)
+    slow.cancel()
+    thread.join()
+    assert len(seen) >= 2
+    assert seen == sorted(seen)
+    assert all(0 <= done <= 1 for done in seen)
+    assert [type(error) for error in failures] == [duckdb.InterruptException]
+    assert slow.run("SELECT 1") == [(1,)]
+
+
+def test_a_closed_engine_says_so_and_closes_twice(slow: DuckDB) -> None:
+    slow.close()
+    slow.close()
+    slow.cancel()
+    assert slow.progress() is None
+    with pytest.raises(InvalidArgument, match="connect again"):
+        slow.run("SELECT 1")
+
+
+def test_unknown_tables_are_named() -> None:
+    engine = DuckDB()
+    engine.add("visits", {"x": np.arange(3)})
+    for ask in (engine.columns, engine.identity, engine.omitted, engine.unique):
+        with pytest.raises(InvalidArgument, match="visits"):
+            ask("visit")
+    with pytest.raises(InvalidArgument, match="distinct"):
+        engine.add("VISITS", {"x": np.arange(3)})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import InvalidArgument, Mechanism, PureDP
+from discreet import Bounds, InvalidArgument, Mechanism, PureDP
 from discreet.accounting.pure import pure
 from discreet.core.events import from_json, to_json
 from discreet.mechanisms import (
@@ -17,6 +17,8 @@ from discreet.mechanisms import (
     Laplace,
     NoisyMax,
     PermuteAndFlip,
+    Quantile,
+    Quantiles,
     RandomizedResponse,
     SparseVector,
     Staircase,
@@ -38,6 +40,9 @@ EACH: list[tuple[Any, object]] = [
     (Exponential(1, 2), np.array([5, 1, 9])),
     (PermuteAndFlip(1, 2), np.array([5, 1, 9])),
     (NoisyMax(1, 2, monotonic=True), np.array([5, 1, 9])),
+    (Quantile("0.5", 1, Bounds(0, 10)), np.array([0.5, 2.0, 3.0])),
+    (Quantile.maximum(1, Bounds(0, 10), neighbours="replace"), [1, 2, 3]),
+    (Quantiles(("0.25", "0.5", "0.75"), 1, Bounds(0, 10), 1), np.array([5, 1, 9])),
     (SparseVector.for_epsilon(1, 5, 2), np.array([0, 10, 3, 20, 7])),
     (SparseVector.for_epsilon(1, 5, 1, value_share="0.3"), np.array([0, 10, 3, 20, 7])),
 ]
@@ -105,6 +110,8 @@ class Spy(Entropy):
         (Exponential(1), [0.5]),
         (NoisyMax(1), [[1, 2]]),
         (PermuteAndFlip(1), 3),
+        (Quantile("0.5", 1, Bounds(0, 10)), "text"),
+        (Quantiles(("0.5",), 1, Bounds(0, 10)), ["a"]),
         (SparseVector.for_epsilon(1, 0), ["a"]),
     ],
     ids=lambda value: str(value)[:24],
@@ -141,6 +148,8 @@ BAD = [float("nan"), float("inf"), -1, 0, None, "much", True, 1j, [1]]
         ("epsilon", lambda bad: Exponential(bad)),
         ("sensitivity", lambda bad: NoisyMax(1, bad)),
         ("epsilon", lambda bad: PermuteAndFlip(bad)),
+        ("epsilon", lambda bad: Quantile("0.5", bad, Bounds(0, 10))),
+        ("epsilon", lambda bad: Quantiles(("0.5",), bad, Bounds(0, 10))),
         ("epsilon", lambda bad: SparseVector.for_epsilon(bad, 10)),
         ("positives", lambda bad: SparseVector.for_epsilon(1, 10, bad)),
     ],

@@ -25,8 +25,8 @@ from discreet.noise.shape import Integers
 
 __all__ = ["Line"]
 
-FINE = 1 << 32
-"""Steps between the bounds where none is asked for."""
+FINE = 32
+"""Binary digits of a place where no step is asked for, one more or less."""
 FINEST = 1 << 40
 SMALLEST = Fraction(1, 1 << 1000)
 
@@ -52,7 +52,9 @@ class Line:
         if step is not None:
             return cls(bounds, positive("step", step))
         width = bounds.width if isinstance(bounds, Bounds) else Fraction(1)
-        return cls(bounds, width / FINE if width else Fraction(1))
+        # A power of two, so that whole numbers are places where the lower bound is one.
+        exponent = width.numerator.bit_length() - width.denominator.bit_length() - FINE
+        return cls(bounds, Fraction(2) ** exponent if width else Fraction(1))
 
     @cached_property
     def size(self) -> int:

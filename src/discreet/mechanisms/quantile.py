@@ -65,8 +65,8 @@ OUTWARD = Fraction(3, 4)
 
 @dataclass(frozen=True)
 class Quantile:
-    """The value at rank q·n + offset. `step` is how far apart possible answers are, by default 2⁻³² of the bounds;
-    `lean` is the share of the slope on the side past the target."""
+    """The value at rank q·n + offset. `step` is how far apart possible answers are, by default about 2⁻³² of what the
+    bounds span; `lean` is the share of the slope on the side past the target."""
 
     q: Fraction
     epsilon: Fraction

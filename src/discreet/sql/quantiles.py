@@ -282,7 +282,8 @@ class QuantilePlan:
         if norm == "l1" or keys is not None:
             plans.append(cls(tuple(ranks), norm, "sum", budget.epsilon, keys, changes, with_intervals))
         if norm == "l2" and isinstance(budget, ApproxDP) and budget.delta > 0:
-            ranges = sqrt_down(8 * affordable(budget, ZCDP).rho)
+            # A little less, so that accountants that search for ε give no more than was asked for.
+            ranges = sqrt_down(8 * affordable(budget, ZCDP).rho) * (1 - Fraction(1, 1 << 14))
             plans.append(cls(tuple(ranks), norm, "squares", ranges, keys, changes, with_intervals))
         if not plans:
             raise InvalidArgument("keys", None, "declared under a PureDP budget", "declare the values of the keys")
@@ -301,7 +302,7 @@ class QuantilePlan:
     @cached_property
     def _draws(self) -> tuple[tuple[_Draw, ...], ...]:
         """For each rank its draws: the value, and where there is an interval its lower and upper end."""
-        many = Fraction(len(self.ranks))
+        many = Fraction(max(len(self.ranks), 1))
         each = self.epsilon / self.changes / (many if self.composition == "sum" else sqrt_up(many))
         if self.norm == "l2" and self.composition == "sum":
             each /= sqrt_up(Fraction(max(self.keys or 1, 1)))

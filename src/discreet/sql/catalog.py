@@ -88,11 +88,15 @@ class Table:
         for column in self.columns:
             if column.name.lower() == name.lower():
                 return column
+        self.check_usable(name)
+        raise InvalidArgument("column", name, f"one of the columns of {self.name}", nearest(name, self.names))
+
+    def check_usable(self, name: str) -> None:
+        """Refuse a column that was left out, saying why."""
         for omitted, kind in self.omitted:
             if omitted.lower() == name.lower():
-                bound = f"of a type that queries can use; {omitted} is {kind}"
+                bound = f"of a type that queries can use; it is {kind}"
                 raise InvalidArgument("column", name, bound, "have the steward declare its type in `types`")
-        raise InvalidArgument("column", name, f"one of the columns of {self.name}", nearest(name, self.names))
 
     @property
     def names(self) -> tuple[str, ...]:

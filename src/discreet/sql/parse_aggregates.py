@@ -224,7 +224,7 @@ class Grouping:
             raise refuse(node, f"{column.label} says who people are", "count people with COUNT(DISTINCT …)")
         kinds = ORDERED if self.exact and statistic in ("min", "max") else NUMBERS
         if value.type not in kinds:
-            remedy = "CAST it, or take a number of it such as LENGTH, YEAR or DATE_DIFF"
+            remedy = "CAST it, have its type declared in `types`, or take a number of it such as LENGTH or YEAR"
             raise refuse(node, f"it is of numbers, not of {value.type}", remedy)
         return value
 

@@ -24,7 +24,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Table, Type, nearest
 from discreet.sql.functions import interval
 from discreet.sql.intervals import Interval
-from discreet.sql.plan import Expression, Filter, Named, Project, Ref, Relation, Scan
+from discreet.sql.plan import Expression, Filter, Join, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.textual import growth
 
 __all__ = ["Field", "Rows", "distinct_names", "fresh", "project", "scan"]
@@ -91,6 +91,8 @@ class Rows:
         if source is not None and source.lower() not in {field.source for field in self.fields}:
             known = sorted({field.source for field in self.fields if field.source})
             raise InvalidArgument("table", source, "one of the tables in FROM", nearest(source, known))
+        for table in _scanned(self.relation):
+            table.check_usable(name)
         seen = [field.label for field in self.visible if source is None or field.source == source.lower()]
         raise InvalidArgument("column", name, "a column in sight", nearest(name, seen))
 
@@ -165,6 +167,18 @@ class Rows:
         shown = [replace(f, label=n, source=source.lower()) for f, n in zip(self.visible, names, strict=True)]
         hidden = [replace(field, source="") for field in self.fields if field.hidden]
         return replace(self, fields=(*shown, *hidden))
+
+
+def _scanned(relation: Relation) -> Iterable[Table]:
+    match relation:
+        case Scan(table):
+            yield table
+        case Join(left, right):
+            yield from (*_scanned(left), *_scanned(right))
+        case Union(inputs):
+            yield from (table for part in inputs for table in _scanned(part))
+        case _:
+            yield from _scanned(relation.input)
 
 
 def scan(table: Table) -> Rows:

@@ -1,0 +1,243 @@
+"""What a steward declares becomes a catalog; sources that are about the same people share one budget."""
+
+import datetime
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.session import Session
+from discreet.sql.catalog import Link
+
+FACTS: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(20, "1e-6")}
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def visits(people: int = 1000) -> dict[str, Any]:
+    who = np.arange(3 * people) % people
+    return {"who": who, "visit": np.arange(3 * people), "cost": np.full(3 * people, 40.0)}
+
+
+def items(people: int = 1000) -> dict[str, Any]:
+    count = 6 * people
+    return {"visit_id": np.arange(count) % (3 * people), "price": np.full(count, 2.0)}
+
+
+def shape(session: Session) -> dict[str, dict[str, str]]:
+    return {table.name: {c.name: c.type for c in table.columns} for table in session._catalog.tables}
+
+
+def test_types_of_a_csv_come_from_what_is_declared(tmp_path: Path) -> None:
+    path = tmp_path / "visits.csv"
+    path.write_text("who,age,cost,site,city,day,note\n1,30,2.5,1,Oslo,2020-01-01,x\n")
+    session = dc.connect(
+        path,
+        **FACTS,
+        types={"who": "integer", "age": "integer"},
+        bounds={"age": (0, 120), "cost": (0, 10)},
+        values={"site": [1, 2], "city": ["Oslo"], "day": [datetime.date(2020, 1, 1)]},
+    )
+    assert shape(session)["visits"] == {
+        "who": "integer",
+        "age": "integer",
+        "cost": "real",
+        "site": "integer",
+        "city": "text",
+        "day": "date",
+        "note": "text",
+    }
+    for text in ("SELECT SUM(note) FROM visits", "SELECT AVG(note) FROM visits"):
+        with pytest.raises(dc.Unsupported, match="`types`"):
+            session.price(text, epsilon=1)
+    session.close()
+
+
+@pytest.mark.parametrize("odd", ["x", "9" * 400, "nan", "\x00", '"', "1,2,3", "é", "-"])
+def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Path) -> None:
+    lines = [f"{who},{who % 90},a" for who in range(2000)]
+    seen = []
+    for name, more in (("plain", []), ("odd", [f"5000,{odd},b"])):
+        path = tmp_path / name / "visits.csv"
+        path.parent.mkdir()
+        path.write_text("\n".join(["who,age,k", *lines, *more]) + "\n")
+        facts = FACTS | {"types": {"who": "integer"}, "bounds": {"age": (0, 100)}, "values": {"k": ["a", "b"]}}
+        with dc.connect(path, **facts) as session:
+            answer = session.sql("SELECT k, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY k", epsilon=10)
+            seen.append((shape(session), answer.names, answer.column("k")))
+            assert abs(answer.column("n")[0] - 2000) < 50
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"types": {"costs": "real"}}, "cost"),
+        ({"types": {"labs.resul": "real"}}, "result"),
+        ({"types": {"cost": "number"}}, "integer, real"),
+        ({"bounds": {"labs.results": (0, 1)}}, "result"),
+        ({"values": {"cost": ["a"]}}, "real, as the column is"),
+        ({"values": {"visit": [True]}}, "integer, as the column is"),
+        ({"unit": dc.User("woh")}, "who"),
+        ({"private": {"VISITS": visits()}}, "distinct"),
+        ({"public": {"labs": visits()}}, "distinct"),
+        ({"private": {"other": {"x": np.arange(3)}}}, "existing: x"),
+        ({"private": {"other": dc.Private(visits(), unit="whom")}}, "who"),
+        ({"private": {"other": dc.Private(items(), link=("visit", "visits", "visit"))}}, "visit_id"),
+        ({"private": {"other": dc.Private(items(), link=("visit_id", "visit", "visit"))}}, "visits"),
+        ({"private": {"other": dc.Private(items(), link=("visit_id", "visits", "visit_id"))}}, "visit"),
+        ({"private": {"other": dc.Private(items(), link=("price", "visits", "visit"))}}, "one type"),
+        ({"private": {"other": dc.Private(items(), link=("visit_id", "towns", "id"))}}, "registered"),
+        ({"max_rows": 0.5}, "max_rows"),
+        ({"dataset": "x" * 5000}, "source"),
+    ],
+)
+def test_declarations_that_do_not_fit_say_what_is_there(facts: dict[str, Any], said: str) -> None:
+    labs = {"who": np.arange(3), "result": np.zeros(3)}
+    given = {**FACTS, "table": "visits", **facts, "private": {"labs": labs, **facts.get("private", {})}}
+    with pytest.raises(dc.InvalidArgument, match=said):
+        dc.connect(visits(), **given)
+
+
+def test_private_says_what_is_wrong_with_itself() -> None:
+    for facts in ({"link": ("a", "b")}, {"link": "abc"}, {"link": ("a", "b", "c"), "unit": "d"}):
+        with pytest.raises(dc.InvalidArgument, match="link"):
+            dc.Private({}, **facts)
+    for other in (dc.Private(items(), link=("visit_id", "visits", "visit")), dc.Private(visits(), unit="who")):
+        with pytest.raises(dc.InvalidArgument, match="Row"):
+            dc.connect(visits(), unit=dc.Row(), budget=dc.PureDP(1), table="visits", private={"other": other})
+
+
+def test_facts_reach_other_tables_by_their_names() -> None:
+    labs = {"pid": np.arange(1000), "result": ["1.5"] * 1000, "kind": ["a"] * 1000}
+    towns = {"id": np.arange(3), "size": np.array([1, 2, 3])}
+    session = dc.connect(
+        visits(),
+        **FACTS,
+        table="visits",
+        private={"labs": dc.Private(labs, unit="pid", values={"kind": ["a"]}, max_rows=1)},
+        public={"towns": towns},
+        bounds={"cost": (0, 50), "Labs.result": (0, 9), "visits.visit": (0, 9), "towns.size": (0, 5)},
+        types={"labs.kind": "text"},
+    )
+    catalog = session._catalog
+    assert catalog.table("visits").column("visit").bounds == dc.Bounds(0, 9)
+    assert catalog.table("labs").column("result").bounds == dc.Bounds(0, 9)
+    assert catalog.table("labs").column("result").type == "real"
+    assert catalog.table("labs").unit == "pid"
+    assert catalog.table("labs").max_rows == 1
+    assert catalog.table("towns").unique == ("id", "size")
+    assert catalog.table("visits").unique == ()
+    answer = session.sql("SELECT SUM(result) AS s FROM visits JOIN labs ON who = pid", epsilon=10)
+    assert abs(answer.rows[0][0] - 4500) < 450
+    session.close()
+
+
+def test_linked_rows_are_seen_only_through_their_owners() -> None:
+    private = {"items": dc.Private(items(), link=("visit_id", "visits", "visit"), bounds={"price": (0, 5)})}
+    session = dc.connect(visits(), **FACTS, table="visits", private=private)
+    assert session._catalog.table("items").link == Link("visit_id", "visits", "visit")
+    for text in (
+        "SELECT COUNT(*) FROM items",
+        "SELECT COUNT(*) FROM items JOIN visits ON price = visit",
+        "SELECT COUNT(*) FROM visits JOIN items ON visit = price",
+        "SELECT COUNT(*) FROM items LEFT JOIN visits ON visit_id = visit",
+        "SELECT COUNT(*) FROM items a JOIN items b ON a.visit_id = b.visit_id",
+        "SELECT COUNT(*) FROM (SELECT visit_id FROM items UNION ALL SELECT visit FROM visits)",
+        "SELECT COUNT(*) FROM visits WHERE cost IN (SELECT price FROM items)",
+    ):
+        with pytest.raises(dc.Unsupported):
+            session.price(text, epsilon=1)
+    answer = session.sql("SELECT SUM(price) AS s FROM visits JOIN items ON visit = visit_id", epsilon=15)
+    assert abs(answer.rows[0][0] - 12_000) < 2_400
+    session.close()
+
+
+def test_a_column_that_queries_cannot_use_is_named() -> None:
+    data = pa.table({"who": [1, 2], "tags": [["a"], []], "raw": [b"a", b"b"]})
+    with dc.connect(data, **FACTS, table="visits", types={"raw": "text"}) as session:
+        assert shape(session) == {"visits": {"who": "integer", "raw": "text"}}
+        for text in ("SELECT COUNT(tags) FROM visits", "SELECT COUNT(v.TAGS) FROM visits v JOIN visits w USING (who)"):
+            with pytest.raises(dc.InvalidArgument, match="`types`"):
+                session.price(text, epsilon=1)
+
+
+def test_rows_without_a_unit_belong_to_nobody() -> None:
+    who = pd.array([None if i % 2 else i for i in range(4000)], dtype="Int64")
+    with dc.connect(pd.DataFrame({"who": who}), **FACTS, table="visits") as session:
+        assert abs(session.sql(COUNT, epsilon=10).rows[0][0] - 2000) < 50
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Callable[..., Session]:
+    pd.DataFrame(visits()).to_parquet(tmp_path / "visits.parquet")
+    pd.DataFrame(visits()).to_parquet(tmp_path / "labs.parquet")
+
+    def opened(source: Any = tmp_path / "visits.parquet", **facts: Any) -> Session:
+        return dc.connect(source, **{**FACTS, "ledger": tmp_path / "books", **facts})
+
+    return opened
+
+
+def test_a_named_data_set_keeps_its_books_wherever_it_goes(books: Callable[..., Session], tmp_path: Path) -> None:
+    with books(dataset="hospital-2026") as first:
+        answer, spent = first.sql(COUNT, epsilon=1).rows, first.spent
+    moved = tmp_path / "elsewhere" / "visits.parquet"
+    moved.parent.mkdir()
+    shutil.copy(tmp_path / "visits.parquet", moved)
+    for source in (moved, pd.DataFrame(visits()), tmp_path / "visits.parquet"):
+        with books(source, dataset="hospital-2026", table="visits") as again:
+            assert again.spent == spent
+            assert again.sql(COUNT, epsilon=1).rows == answer
+    for source in (moved, tmp_path / "visits.parquet"):
+        with books(source) as unnamed:
+            assert unnamed.spent == spent
+
+
+def test_data_changed_in_place_keeps_its_answers_and_its_budget(books: Callable[..., Session], tmp_path: Path) -> None:
+    with books() as first:
+        answer, spent = first.sql(COUNT, epsilon=1).rows, first.spent
+    pd.DataFrame(visits(10)).to_parquet(tmp_path / "visits.parquet")
+    with books() as again:
+        assert again.sql(COUNT, epsilon=1).rows == answer
+        assert again.spent == spent
+        assert abs(again.sql(COUNT, epsilon=5).rows[0][0] - 30) < 100
+
+
+def test_two_data_sets_may_have_tables_of_one_name(books: Callable[..., Session], tmp_path: Path) -> None:
+    with books(dataset="a") as first:
+        first.sql(COUNT, epsilon=1)
+    with books(tmp_path / "labs.parquet", dataset="b", table="visits") as second:
+        assert second.spent == dc.ApproxDP(0, 0)
+
+
+def test_a_file_belongs_to_one_data_set(books: Callable[..., Session], tmp_path: Path) -> None:
+    books(dataset="a").close()
+    with pytest.raises(dc.InvalidArgument, match="belongs to 'a'"):
+        books(dataset="b")
+    books(private={"labs": tmp_path / "labs.parquet"}, dataset="a").close()
+    with pytest.raises(dc.InvalidArgument, match="belongs to 'a'"):
+        books(tmp_path / "labs.parquet", dataset="c")
+    with books(tmp_path / "labs.parquet") as alone:
+        assert alone._account == ("a",)
+
+
+def test_what_was_opened_alone_is_not_drawn_into_another_budget(books: Callable[..., Session], tmp_path: Path) -> None:
+    books(tmp_path / "labs.parquet").close()
+    with pytest.raises(dc.InvalidArgument, match="belongs to 'labs'"):
+        books(private={"labs": tmp_path / "labs.parquet"})
+
+
+def test_a_closed_session_says_so(books: Callable[..., Session]) -> None:
+    session = books()
+    session.close()
+    session.close()
+    with pytest.raises(dc.DiscreetError, match="closed"):
+        session.sql(COUNT, epsilon=1)
+    with pytest.raises(dc.DiscreetError, match="closed"):
+        _ = session.spent

@@ -164,6 +164,8 @@ class DuckDB:
         allowed = ", ".join(text(str(path)) for path in self._paths)
         self._execute(f"SET allowed_paths = [{allowed}]")
         self._execute("SET enable_external_access = false")
+        # Units and groups numbered within a million are looked up by their number instead of hashed.
+        self._execute("SET perfect_ht_threshold = 20")
         self._execute("SET lock_configuration = true")
         for table in self._held:
             try:

@@ -7,7 +7,6 @@ of released values. `Answer` is what the analyst holds; it is built from the byt
 from __future__ import annotations
 
 import datetime
-import html
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,11 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
+from discreet.noise.grid import Doubles
+from discreet.sql import exports
+from discreet.sql.catalog import Type
 from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.plan import Literal, Query, Ref
+from discreet.sql.plan import Call, Expression, Literal, Query, Ref
 from discreet.sql.relations import quoted, text_of
 from discreet.sql.spans import Spans
 from discreet.sql.statistics import Sums
@@ -50,6 +52,9 @@ class Answer:
     """The columns that are measures."""
     places: tuple[int, ...]
     """Which released row each row shows."""
+    keys: tuple[str, ...]
+    """The columns that tell the groups apart."""
+    types: tuple[Type, ...]
 
     def column(self, name: str) -> list[Any]:
         """One column."""
@@ -68,14 +73,21 @@ class Answer:
 
     def to_pandas(self, level: Exactable | None = None) -> Any:
         """The rows as a pandas frame; with a level, each measure is followed by the ends of its interval."""
-        import pandas
+        return exports.pandas(self, level)
 
-        frame = pandas.DataFrame(list(self.rows), columns=list(self.names))
-        for name, ends in self.intervals(level).items() if level is not None else ():
-            place = list(frame.columns).index(name) + 1
-            frame.insert(place, f"{name} high", [high for _, high in ends])
-            frame.insert(place, f"{name} low", [low for low, _ in ends])
-        return frame
+    def to_polars(self, level: Exactable | None = None) -> Any:
+        """The rows as a Polars frame, with ends of intervals as `to_pandas` has them."""
+        return exports.polars(self, level)
+
+    def to_arrow(self, level: Exactable | None = None) -> Any:
+        """The rows as an Arrow table, with ends of intervals as `to_pandas` has them."""
+        return exports.arrow(self, level)
+
+    def plot(self, level: Exactable = 0.95) -> Any:
+        """An Altair chart of the measures by the keys, with their intervals."""
+        from discreet.sql.chart import chart
+
+        return chart(self, level)
 
     def __str__(self) -> str:
         table = [self.names, *([_shown(value) for value in row] for row in self.rows)]
@@ -84,12 +96,9 @@ class Answer:
         return "\n".join([*lines, f"({self.loss})", *self.notes])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.names)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(value))}</td>" for value in row) + "</tr>" for row in self.rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (str(self.loss), *self.notes))
-        return f"<table><tr>{head}</tr>{body}</table>{notes}"
+        from discreet.sql.showing import answer_html
+
+        return answer_html(self)
 
 
 def pack(noisy: Noisy, private: bool) -> bytes:
@@ -129,11 +138,10 @@ def assemble(
     """The answer: measures from the stored sums, then everything the query does to released values."""
     noisy, private = unpack(payload)
     measures, statistics = query.aggregate.measures, measurement.statistics
-    table: list[tuple[Any, ...]] = []
-    for place, (key, row) in enumerate(zip(noisy.keys, noisy.sums, strict=True)):
-        values = dict(zip(statistics, row.tolist(), strict=True))
-        answers = [_rounded(m.function, sums.answer(i, values)) for i, m in enumerate(measures)]
-        table.append((place, *key, *answers))
+    values = {statistic: noisy.sums[:, place] for place, statistic in enumerate(statistics)}
+    columns = [_rounded(m.function, sums.answer(i, values)) for i, m in enumerate(measures)]
+    answers = zip(*columns, strict=True) if columns else [()] * len(noisy.keys)
+    table = [(place, *key, *row) for place, (key, row) in enumerate(zip(noisy.keys, answers, strict=True))]
     shown = _post_process(query, table)
     spans = Spans(sums, measures, statistics, measurement.norm, noisy, query.aggregate.max_rows)
     indices = {measure.name: index for index, measure in enumerate(measures)}
@@ -152,7 +160,31 @@ def assemble(
         spans,
         measured,
         tuple(row[0] for row in shown),
+        tuple(_keys(query)),
+        tuple(_type(output.expression, query) for output in query.outputs),
     )
+
+
+def _keys(query: Query) -> Iterator[str]:
+    """Outputs made of keys, each of which says something about the groups that those before it do not."""
+    keys, told = {key.name for key in query.aggregate.keys}, set[str]()
+    for output in query.outputs:
+        used = _names(output.expression)
+        if used <= keys and not used <= told:
+            told |= used
+            yield output.name
+
+
+def _type(expression: Expression, query: Query) -> Type:
+    """What a released column holds: whole numbers stay whole where no measure but counts goes into them."""
+    fractions = {m.name for m in query.aggregate.measures if m.function not in ("count", "count_units")}
+    return "real" if expression.type == "integer" and fractions & _names(expression) else expression.type
+
+
+def _names(expression: Expression) -> set[str]:
+    if isinstance(expression, Call):
+        return set().union(*map(_names, expression.arguments))
+    return {expression.name} if isinstance(expression, Ref) else set()
 
 
 def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
@@ -221,8 +253,9 @@ def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[s
     return keys + (numbers if measures else [])
 
 
-def _rounded(function: str, value: float) -> int | float:
-    return round(value) if function in ("count", "count_units") else value
+def _rounded(function: str, values: Doubles) -> list[int] | list[float]:
+    listed: list[float] = values.tolist()
+    return [round(value) for value in listed] if function in ("count", "count_units") else listed
 
 
 def _plain(value: Any) -> Any:

@@ -19,8 +19,8 @@ from math import ceil
 
 __all__ = ["MARGIN", "Caps", "G", "H"]
 
-G = 1 << 24
-"""A unit's weight for C = 1 counts this many parts."""
+G = 1 << 17
+"""Parts in a unit's weight for C = 1. Times the steps of a value they fit 32 bits, which engines sum fast."""
 H = 2
 """Candidates are multiples of 1/H."""
 MARGIN = 1 + Fraction(1, 1 << 30)

@@ -220,7 +220,8 @@ class Measurement:
             units = self._by_groups(j)
             found, index = (groups.units, 0) if units else (groups.rows, place)
             caps = Caps.fixed(1) if self.weights is None else self._caps(units)
-            columns.append([clipped(found.get(key, {}), index, caps, cuts[units]) for key in keys])
+            weight = caps.weight(cuts[units])
+            columns.append([clipped(found.get(key, {}), index, weight, cuts[units]) for key in keys])
             place += not units
         return columns
 
@@ -245,8 +246,9 @@ class Measurement:
             least = ceil(self.threshold(cuts[1]))
             hidden = least / (G * H)
             shown = [i for i in range(len(keys)) if columns[index][i] > least]
-        steps = [s.grid.step / (G * H) for s in self.statistics]
-        sums = [[float(columns[j][i] * steps[j]) for j in range(len(steps))] for i in shown]
+        # Steps are powers of two: scaling doubles by them is exact.
+        steps = [float(s.grid.step / (G * H)) for s in self.statistics]
+        sums = [[columns[j][i] * steps[j] for j in range(len(steps))] for i in shown]
         scales = tuple(self.scale(j, cuts[self._by_groups(j)]) for j in range(len(self.statistics)))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
         norms = None

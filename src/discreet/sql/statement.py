@@ -120,8 +120,8 @@ def _weighed(
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
         f"q AS MATERIALIZED (SELECT u, t, y, {weights.rows.bucket('y', squared=squared)} AS b, "
         f"{weights.units.bucket('w', squared=squared)} AS e, "
-        f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS BIGINT) AS g, "
-        f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS BIGINT) AS h FROM "
+        f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS INTEGER) AS g, "
+        f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS INTEGER) AS h FROM "
         f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u)) "
         f"{' UNION ALL '.join(parts)}"
     )
@@ -188,8 +188,12 @@ class Groups:
         return {*self.rows, *self.units}
 
 
-def clipped(found: dict[int, Sums], index: int, caps: Caps, cut: int) -> int:
-    """The clipped sum of one group, in units of 1/(G·H) steps."""
-    plain = sum(sums[index] for bucket, (sums, _) in found.items() if bucket <= cut)
-    divided = sum(shares[index] for bucket, (_, shares) in found.items() if bucket > cut)
-    return plain * G * H + caps.weight(cut) * divided
+def clipped(found: dict[int, Sums], index: int, weight: int, cut: int) -> int:
+    """The clipped sum of one group, in units of 1/(G·H) steps; `weight` is C·H."""
+    plain = divided = 0
+    for bucket, (sums, shares) in found.items():
+        if bucket <= cut:
+            plain += sums[index]
+        else:
+            divided += shares[index]
+    return plain * G * H + weight * divided

@@ -8,22 +8,23 @@ so that half the width is the bound; measures share the sums they have in common
 >>> sums = Sums((Measure("mean", "avg", Ref("age", "integer"), Bounds(0, 100)),))
 >>> [(s.kind, s.bound * s.grid.step) for s in sums.statistics]
 [('centred', Fraction(50, 1)), ('present', Fraction(1, 1))]
->>> sums.answer(0, {sums.statistics[0]: 1000.0, sums.statistics[1]: 100.0})
-60.0
+>>> sums.answer(0, {sums.statistics[0]: np.array([1000.0]), sums.statistics[1]: np.array([100.0])})
+array([60.])
 """
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.noise.grid import INTEGERS, Grid
+from discreet.noise.grid import INTEGERS, Doubles, Grid
 from discreet.sql.plan import Expression, Measure
 
 __all__ = ["Statistic", "Sums"]
@@ -100,10 +101,10 @@ class Sums:
         """The statistics one measure is computed from."""
         return self._needs[index]
 
-    def answer(self, index: int, values: Mapping[Statistic, float]) -> float:
-        """The measure's value from released sums."""
+    def answer(self, index: int, values: Mapping[Statistic, Doubles]) -> Doubles:
+        """The measure's values from released sums, one for each group."""
         measure = self._measures[index]
-        parts = [values[statistic] for statistic in self._needs[index]]
+        parts = [np.asarray(values[statistic], dtype=np.float64) for statistic in self._needs[index]]
         if measure.function in ("count", "count_units"):
             return parts[0]
         middle = float(self._needs[index][0].middle)
@@ -111,12 +112,13 @@ class Sums:
             return parts[0] if len(parts) == 1 else parts[0] + middle * parts[1]
         bounds = measure.bounds
         assert bounds is not None
-        number = max(parts[1], 1.0)
+        number = np.maximum(parts[1], 1.0)
         if measure.function == "avg":
-            return min(max(middle + parts[0] / number, float(bounds.lower)), float(bounds.upper))
-        spread = max(parts[2] - parts[0] ** 2 / number, 0.0) / max(number - 1, 1.0)
-        variance = min(spread, float(bounds.width) ** 2 / 2)
-        return math.sqrt(variance) if measure.function == "stddev" else variance
+            mean: Doubles = middle + parts[0] / number
+            return np.clip(mean, float(bounds.lower), float(bounds.upper))
+        spread = np.maximum(parts[2] - parts[0] ** 2 / number, 0.0) / np.maximum(number - 1, 1.0)
+        variance: Doubles = np.minimum(spread, float(bounds.width) ** 2 / 2)
+        return np.sqrt(variance) if measure.function == "stddev" else variance
 
 
 def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:

@@ -14,7 +14,7 @@ from discreet.app.cli import app
 
 COUNT = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 INIT = (
-    *("init", "visits.parquet", "--unit", "patient", "--epsilon", "3", "--delta", "1e-6"),
+    *("init", "visits.parquet", "--unit", "patient", "--max-rows", "2", "--epsilon", "3", "--delta", "1e-6"),
     *("--bounds", "cost=0:500", "--bounds", "age=0:120", "--values", "city=A,B,C"),
 )
 CANARY = "Zebedee Quux"

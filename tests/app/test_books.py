@@ -46,6 +46,7 @@ def test_entries_tell_who_was_charged_and_neither_answers_nor_their_times(asked:
     said = asked("ledger").stdout
     assert "visits/flu/ann" in said
     assert "of charge" in said
+    assert "SELECT AVG(cost)" in said
     assert all(len(line) <= 80 for line in said.splitlines())
 
 
@@ -112,9 +113,11 @@ def test_a_study_gets_a_budget_of_its_own_before_it_asks(run: Commands) -> None:
     assert "visits/flu" in run("budget", "amend", "--study", "flu", "--epsilon", "0.4").stdout
     assert (run.folder / "discreet.toml").read_text() == before
     assert "'visits/flu'" in run("query", COUNT, "-e", "1", "--study", "flu", code=3).stderr
-    small = run.json("query", COUNT, "-e", "0.2", "--study", "flu")["used"]
-    assert small == {"/".join(s["account"]): s["used"] for s in run.json("budget")}["visits/flu"]
-    assert run.json("query", COUNT, "-e", "0.3")["used"] < small
+    small = run.json("query", COUNT, "-e", "0.2", "--study", "flu")["budget"]
+    assert small in run.json("budget")
+    assert small["account"] == ["visits", "flu"]
+    assert "used of visits/flu" in run("query", COUNT, "-e", "0.2", "--study", "flu").stdout
+    assert run.json("query", COUNT, "-e", "0.3")["budget"]["used"] < small["used"]
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_the_same_question_is_free(run: Commands) -> None:
     again = run.json("query", "select city, count(*) n from visits group by 1", "-e", "0.5")
     assert (first["free"], again["free"]) == (False, True)
     assert again["rows"] == first["rows"]
-    assert again["spent"] == first["spent"]
+    assert again["budget"] == first["budget"]
     assert "asked before" in run("query", COUNT, "-e", "0.5").stdout
 
 
@@ -55,7 +55,7 @@ def test_json_holds_everything(run: Commands) -> None:
     assert found["loss"]["definition"] == "ApproxDP"
     assert float(found["loss"]["epsilon"]) <= 1
     assert found["private"]
-    assert 0 < found["used"] < 1
+    assert 0 < found["budget"]["used"] < 1
     assert verify(found["certificate"]).loss.epsilon <= 1
 
 
@@ -116,12 +116,33 @@ def test_a_price_costs_nothing_and_touches_nothing(run: Commands) -> None:
     said = run("price", COUNT, "--epsilon", "0.5").stdout
     assert "cost" in said
     assert "plan" in said
-    assert "left" in said
+    assert "within what is left" in said
     found = run.json("price", COUNT, "-e", "0.5")
     assert float(found["loss"]["epsilon"]) <= 0.5
     assert found["plan"]
+    assert found["fits"]
+    assert [error["column"] for error in found["errors"]] == ["n"]
     assert run.json("budget")[0]["used"] == 0
     assert run.json("query", COUNT, "-e", "0.5")["loss"] == found["loss"]
+
+
+def test_a_price_above_what_is_left_says_so(run: Commands) -> None:
+    assert "MORE than what is left" in run("price", COUNT, "-e", "50").stdout
+    assert not run.json("price", COUNT, "-e", "50")["fits"]
+
+
+def test_an_error_can_be_asked_for_instead_of_a_price(run: Commands) -> None:
+    priced = run.json("price", COUNT, "--error", "40")
+    assert priced["errors"][0]["noise"] <= 40
+    assert run.json("query", COUNT, "--error", "40")["loss"] == priced["loss"]
+    assert "one of the two" in run("query", COUNT, code=2).stderr
+    assert "one of the two" in run("price", COUNT, "-e", "1", "--error", "40", code=2).stderr
+
+
+def test_wide_answers_are_not_cut_where_no_terminal_limits_them(run: Commands) -> None:
+    columns = ", ".join(f"COUNT(*) AS a_rather_long_name_{n}" for n in range(9))
+    said = run("query", f"SELECT city, {columns} FROM visits GROUP BY city", "-e", "0.5").stdout
+    assert all(f"a_rather_long_name_{n}" in said for n in range(9))
 
 
 def test_studies_and_analysts_have_accounts_of_their_own(run: Commands) -> None:
@@ -170,7 +191,6 @@ def test_a_refused_question_leaves_the_budget_as_it_was(run: Commands) -> None:
 
 def test_wrong_usage_is_explained(run: Commands) -> None:
     assert "--json and --csv" in run("query", COUNT, "-e", "1", "--json", "--csv", code=2).stderr
-    assert "epsilon" in run("query", COUNT, code=2).stderr
     assert "No such command" in run("qurey", COUNT, code=2).stderr
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-from discreet.app.numerals import brief, loss_record
+from discreet.app.numerals import brief
 from discreet.app.outcome import Cells
 from discreet.app.pictures import gauge
 from discreet.app.settings import Settings
@@ -32,10 +32,11 @@ __all__ = [
     "register",
     "register_cells",
     "standing_cells",
-    "standing_record",
     "standings",
 ]
 
+SHORTEST = 16
+"""Characters of a question that are shown however narrow the terminal is."""
 _SHOWN = ("sequence", "time", "kind", "account", "events", "charge", "spent", "budget", "source", "note")
 
 
@@ -69,17 +70,6 @@ def standing_cells(found: list[Standing]) -> list[Cells]:
     ]
 
 
-def standing_record(standing: Standing) -> dict[str, Any]:
-    """One account for JSON."""
-    return {
-        "account": list(standing.account),
-        "budget": None if standing.budget is None else loss_record(standing.budget),
-        "spent": loss_record(standing.spent),
-        "remaining": None if standing.remaining is None else loss_record(standing.remaining, down=True),
-        "used": float(standing.used),
-    }
-
-
 def entries(settings: Settings, last: int | None) -> list[dict[str, Any]]:
     """The entries, or the last few, without hashes of answers and without the times at which answers were ready."""
     with opened(settings) as ledger:
@@ -96,22 +86,25 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return content | {"hash": entry.hash}
 
 
-def entry_cells(found: list[dict[str, Any]]) -> list[Cells]:
-    """Entries, one a line."""
-    return [
+def entry_cells(found: list[dict[str, Any]], width: int) -> list[Cells]:
+    """Entries, one a line of this width; what does not fit of a question is cut."""
+    before = [
         Cells("#", [str(entry["sequence"]) for entry in found], right=True, firm=True),
         Cells("when", [entry.get("time", "")[:16].replace("T", " ") for entry in found], firm=True),
         Cells("what", [entry["kind"] for entry in found], firm=True),
-        Cells("account", ["/".join(entry.get("account", ())) for entry in found]),
-        Cells("", [_details(entry) for entry in found]),
-        Cells("hash", [entry["hash"][:8] for entry in found], firm=True),
+        Cells("account", ["/".join(entry.get("account", ())) for entry in found], firm=True),
     ]
+    after = Cells("hash", [entry["hash"][:8] for entry in found], firm=True)
+    taken = sum(max(map(len, [column.title, *column.texts])) + 2 for column in [*before, after])
+    room = max(SHORTEST, width - taken - 2)
+    details = [text if len(text) <= room else text[: room - 1] + "…" for text in map(_details, found)]
+    return [*before, Cells("", details, firm=True), after]
 
 
 def _details(entry: dict[str, Any]) -> str:
     match entry["kind"]:
         case "charge":
-            return " + ".join(entry["events"])
+            return str(entry.get("note") or " + ".join(entry["events"]))
         case "release":
             return f"of charge {entry['charge']}"
         case "open" | "amend" if "budget" in entry:

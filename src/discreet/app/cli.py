@@ -18,6 +18,7 @@ from discreet.app.options import (
     Analyst,
     BoundsOption,
     Epsilon,
+    Error,
     Json,
     LinkOption,
     MaxRows,
@@ -134,7 +135,8 @@ def add(
 def query(
     ctx: typer.Context,
     question: Question,
-    epsilon: Epsilon,
+    epsilon: Epsilon = None,
+    error: Error = None,
     level: Annotated[str, typer.Option(help="How sure intervals are.", metavar="NUMBER")] = "0.95",
     study: Study = None,
     analyst: Analyst = None,
@@ -148,9 +150,9 @@ def query(
     if as_json and as_csv:
         raise typer.BadParameter("choose one of --json and --csv")
     settings, text = _settings(ctx), _read(question)
-    from discreet.app.questions import ask
+    from discreet.app.questions import Asking, ask
 
-    outcome = ask(settings, text, epsilon, level, study, analyst)
+    outcome = ask(settings, Asking(text, epsilon, error, study, analyst), level)
     if html is not None:
         from discreet.app.page import page
 
@@ -171,16 +173,18 @@ def query(
 def price(
     ctx: typer.Context,
     question: Question,
-    epsilon: Epsilon,
+    epsilon: Epsilon = None,
+    error: Error = None,
     study: Study = None,
     analyst: Analyst = None,
     as_json: Json = False,
 ) -> None:
     """Tell what a question would cost and how it would be answered; nothing is spent."""
     settings, text = _settings(ctx), _read(question)
+    from discreet.app.questions import Asking
     from discreet.app.questions import price as quoted
 
-    priced = quoted(settings, text, epsilon, study, analyst)
+    priced = quoted(settings, Asking(text, epsilon, error, study, analyst))
     if as_json:
         _print_json(priced.as_record())
     else:
@@ -194,7 +198,8 @@ def budget(ctx: typer.Context, as_json: Json = False) -> None:
     """Show what is spent and left, by data set, study and analyst."""
     if ctx.invoked_subcommand is not None:
         return
-    from discreet.app.books import standing_cells, standing_record, standings
+    from discreet.app.books import standing_cells, standings
+    from discreet.app.outcome import standing_record
 
     found = standings(_settings(ctx))
     if as_json:
@@ -235,7 +240,9 @@ def ledger(
     if as_json:
         _print_json(found)
     else:
-        _print_grid(entry_cells(found))
+        from discreet.app.terminal import console
+
+        _print_grid(entry_cells(found, console().width))
 
 
 @ledger_app.command()
@@ -338,6 +345,6 @@ def _print_json(record: object) -> None:
 
 
 def _print_grid(columns: Any) -> None:
-    from discreet.app.terminal import console, grid
+    from discreet.app.terminal import show_grid
 
-    console().print(grid(columns))
+    show_grid(columns)

@@ -55,6 +55,7 @@ class Checked:
         signer = f"{self.key}" + ("" if known else "\n(compare it with the key the steward published, or give --key)")
         return [
             ("valid", "the signature holds, and the events cost no more than is stated"),
+            ("question", said.question),
             ("loss", loss(said.loss)),
             ("protects", protected(unit)),
             ("events", f"{len(said.events)}, from which the loss was computed again"),

@@ -15,6 +15,7 @@ __all__ = [
     "Analyst",
     "BoundsOption",
     "Epsilon",
+    "Error",
     "Json",
     "LinkOption",
     "MaxRows",
@@ -77,7 +78,8 @@ def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 Question = Annotated[
     str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=_table_names)
 ]
-Epsilon = Annotated[str, typer.Option("--epsilon", "-e", help="What the question may cost.", metavar="NUMBER")]
+Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="What it may cost.", metavar="NUMBER")]
+Error = Annotated[str | None, typer.Option("--error", help="Or how far counts and sums may be off.", metavar="NUMBER")]
 Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
 Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from discreet.app.numerals import loss_record, number, places, shown
-from discreet.core.losses import Loss
+from discreet.app.numerals import loss_record, number, places, plain, shown
+from discreet.ledger import Standing
 from discreet.sql.answer import Answer
 
-__all__ = ["Cells", "Outcome"]
+__all__ = ["Cells", "Outcome", "standing_record"]
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,10 @@ class Outcome:
     level: str
     free: bool
     """Whether it was asked before, and so cost nothing."""
-    spent: Loss
-    remaining: Loss
+    standing: Standing
+    """The account whose budget will be the first to end, after this question."""
     before: Fraction
-    """The part that was used before this question, and after it, of the budget that will be the first to end."""
-    used: Fraction
+    """The part of it that was used before."""
 
     @cached_property
     def spans(self) -> dict[str, list[tuple[float, float]]]:
@@ -60,8 +57,8 @@ class Outcome:
     @property
     def more(self) -> int | None:
         """About how many more questions at this price there is room for."""
-        price = self.used - self.before
-        return None if price <= 0 else int((1 - self.used) / price)
+        price = self.standing.used - self.before
+        return None if price <= 0 else int((1 - self.standing.used) / price)
 
     @property
     def key(self) -> str | None:
@@ -101,14 +98,12 @@ class Outcome:
         answer = self.answer
         return {
             "columns": list(answer.names),
-            "rows": [[_plain(value) for value in row] for row in answer.rows],
+            "rows": [[plain(value) for value in row] for row in answer.rows],
             "level": self.level,
-            "intervals": {name: [[_plain(low), _plain(high)] for low, high in s] for name, s in self.spans.items()},
+            "intervals": {name: [[plain(low), plain(high)] for low, high in s] for name, s in self.spans.items()},
             "loss": loss_record(answer.loss),
             "free": self.free,
-            "spent": loss_record(self.spent),
-            "remaining": loss_record(self.remaining, down=True),
-            "used": float(self.used),
+            "budget": standing_record(self.standing),
             "notes": list(answer.notes),
             "private": answer.private,
             "certificate": answer.certificate,
@@ -123,12 +118,17 @@ class Outcome:
         for place, row in enumerate(self.answer.rows):
             line: list[Any] = []
             for name, value in zip(self.answer.names, row, strict=True):
-                line += [_plain(value), *(map(_plain, self.spans[name][place]) if name in self.spans else ())]
+                line += [plain(value), *(map(plain, self.spans[name][place]) if name in self.spans else ())]
             writer.writerow(line)
         return out.getvalue()
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value.isoformat() if isinstance(value, date | datetime) else value
+def standing_record(standing: Standing) -> dict[str, Any]:
+    """One account for JSON."""
+    return {
+        "account": list(standing.account),
+        "budget": None if standing.budget is None else loss_record(standing.budget),
+        "spent": loss_record(standing.spent),
+        "remaining": None if standing.remaining is None else loss_record(standing.remaining, down=True),
+        "used": float(standing.used),
+    }

@@ -33,13 +33,13 @@ def page(outcome: Outcome, question: str) -> str:
         for row in zip(*(column.texts for column in columns), strict=True)
     )
     notes = "".join(f'<p class="quiet">{escape(note)}</p>' for note in answer.notes)
-    left = f"{loss(outcome.remaining, down=True)} left; {float(outcome.used):.1%} of the budget used."
+    used = f"{float(outcome.standing.used) * 100:.1f} % of the budget is used."
     certificate = escape(json.dumps(answer.certificate, indent=2, ensure_ascii=False))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private answer</title><style>{_STYLE}</style>'
         f"<h1>A private answer</h1><pre>{escape(question)}</pre>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_drawing(outcome)}{notes}"
-        f"<p>Guarantee: {escape(loss(answer.loss))}. {escape(left)}</p>"
+        f"<p>Guarantee: {escape(loss(answer.loss))}. {used}</p>"
         f"<details><summary>Certificate</summary><pre>{certificate}</pre></details></html>\n"
     )
 

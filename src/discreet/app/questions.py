@@ -2,71 +2,82 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.app.numerals import loss_record
+from discreet.app.numerals import loss_record, plain, rational
 from discreet.app.outcome import Outcome
 from discreet.app.progress import waiting
 from discreet.app.settings import Settings
 from discreet.connection import connect
 from discreet.core.exact import probability
-from discreet.core.losses import Loss
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Standing
 from discreet.session import Quote
 
-__all__ = ["Priced", "ask", "price"]
+__all__ = ["Asking", "Priced", "ask", "price"]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question, for an ε or for an error, and whose it is; numbers are texts."""
+
+    text: str
+    epsilon: str | None
+    error: str | None
+    study: str | None = None
+    analyst: str | None = None
+
+    def arguments(self, settings: Settings) -> dict[str, Any]:
+        """What `connect` is called with."""
+        return settings.arguments(study=self.study, analyst=self.analyst)
 
 
 @dataclass(frozen=True)
 class Priced:
-    """A quote, and what the budget has left to pay it with."""
+    """A quote, as it is shown."""
 
     quote: Quote
-    remaining: Loss
 
     @property
     def words(self) -> list[str]:
         """How it would be answered, and how good the answer would be."""
-        return [line.strip() for line in str(self.quote).splitlines()[1:]]
+        return [self.quote.plan, *map(str, self.quote.errors)]
 
     def as_record(self) -> dict[str, Any]:
         """The price for JSON."""
+        errors = [{name: plain(value) for name, value in asdict(error).items()} for error in self.quote.errors]
         return {
+            "epsilon": rational(self.quote.epsilon),
             "loss": loss_record(self.quote.loss),
-            "plan": self.words,
-            "remaining": loss_record(self.remaining, down=True),
+            "fits": self.quote.fits,
+            "plan": self.quote.plan,
+            "errors": errors,
         }
 
 
-def ask(
-    settings: Settings, text: str, epsilon: str, level: str, study: str | None = None, analyst: str | None = None
-) -> Outcome:
+def ask(settings: Settings, asking: Asking, level: str) -> Outcome:
     """The answer; charged, unless the same question was answered before."""
     probability("level", level)
-    arguments = settings.arguments(study=study, analyst=analyst)
-    with (
-        connect(**arguments) as session,
-        Ledger.at(settings.books, create=False) as books,
-    ):
-        last, before = books.head().sequence, _used(books)
+    arguments = asking.arguments(settings)
+    with connect(**arguments) as session, Ledger.at(settings.books, create=False) as books:
+        last = books.head().sequence
+        before = {path: books.standing(path)[-1].used for path in books.accounts()}
         with waiting(getattr(session._engine, "progress", None)):
-            answer = session.sql(text, epsilon=epsilon)
+            answer = session.sql(asking.text, epsilon=asking.epsilon, error=asking.error)
         entry = answer.certificate["ledger"]["entry"]
         dataset = next(books.entries(since=entry - 1)).content["account"][0]
-        account = (dataset, *(part for part in (arguments.get("study"), arguments.get("analyst")) if part))
-        used = max((s for s in books.standing(account) if s.budget is not None), key=lambda s: s.used)
-        parts = before.get(used.account, Fraction(0)), used.used
-        return Outcome(answer, level, entry <= last, session.spent, session.remaining, *parts)
+        below = [part for part in (arguments.get("study"), arguments.get("analyst")) if part]
+        tight = _tightest(books.standing((dataset, *below)))
+    return Outcome(answer, level, entry <= last, tight, before.get(tight.account, Fraction(0)))
 
 
-def price(settings: Settings, text: str, epsilon: str, study: str | None = None, analyst: str | None = None) -> Priced:
+def price(settings: Settings, asking: Asking) -> Priced:
     """What the question would cost, from declared facts alone."""
-    with connect(**settings.arguments(study=study, analyst=analyst)) as session:
-        return Priced(session.price(text, epsilon=epsilon), session.remaining)
+    with connect(**asking.arguments(settings)) as session:
+        return Priced(session.price(asking.text, epsilon=asking.epsilon, error=asking.error))
 
 
-def _used(books: Ledger) -> dict[tuple[str, ...], Fraction]:
-    """The part of each account's budget that is used up."""
-    return {path: books.standing(path)[-1].used for path in books.accounts()}
+def _tightest(standings: tuple[Standing, ...]) -> Standing:
+    """The account whose budget will be the first to end."""
+    return max((standing for standing in standings if standing.budget is not None), key=lambda one: one.used)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -16,16 +15,17 @@ from rich.text import Text
 from discreet.app.numerals import loss, number, places, shown
 from discreet.app.outcome import Cells, Outcome
 from discreet.app.pictures import BAR, bars, gauge
-from discreet.core.losses import Loss
+from discreet.ledger import Standing
 
 if TYPE_CHECKING:
     from discreet.app.questions import Priced
 
-__all__ = ["console", "facts", "grid", "show_outcome", "show_price", "standing_line"]
+__all__ = ["console", "facts", "show_grid", "show_outcome", "show_price", "standing_line"]
 
 MOST_BARS = 40
 WIDEST_LABEL = 24
 WIDEST_PLOT = 100
+WIDEST = 1000
 
 
 def console(*, errors: bool = False) -> Console:
@@ -33,7 +33,7 @@ def console(*, errors: bool = False) -> Console:
     return Console(file=sys.stderr if errors else sys.stdout, highlight=False, soft_wrap=False)
 
 
-def grid(columns: Iterable[Cells]) -> Table:
+def _grid(columns: Iterable[Cells]) -> Table:
     """Columns of texts, numbers to the right."""
     listed = list(columns)
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
@@ -43,12 +43,20 @@ def grid(columns: Iterable[Cells]) -> Table:
             Text(column.title),
             justify="right" if column.right else "left",
             style="dim" if quiet else "",
-            overflow="fold",
+            overflow="ellipsis" if column.firm else "fold",
             no_wrap=column.firm,
         )
     for row in zip(*(column.texts for column in listed), strict=True):
         table.add_row(*map(Text, row))
     return table
+
+
+def show_grid(columns: Iterable[Cells]) -> None:
+    """Prints columns; where no terminal limits them, as wide as they are."""
+    out, table = console(), _grid(columns)
+    if not out.is_terminal:
+        out.width = max(out.width, out.measure(table, options=out.options.update(max_width=WIDEST)).maximum)
+    out.print(table)
 
 
 def facts(lines: Iterable[tuple[str, str]]) -> Table:
@@ -63,27 +71,28 @@ def facts(lines: Iterable[tuple[str, str]]) -> Table:
 
 def show_outcome(outcome: Outcome, *, plot: bool = True) -> None:
     """The whole answer."""
+    show_grid(outcome.columns())
     out = console()
-    out.print(grid(outcome.columns()))
     if plot:
         _plot(out, outcome)
     for note in outcome.answer.notes:
         out.print(Padding(Text(note, style="dim italic"), (0, 0, 1, 0)))
     lines = [("cost", "nothing: this was asked before" if outcome.free else loss(outcome.answer.loss))]
-    out.print(facts([*lines, ("budget", standing_line(outcome.used, outcome.remaining, outcome.more))]))
+    out.print(facts([*lines, ("budget", standing_line(outcome.standing, outcome.more))]))
 
 
 def show_price(priced: Priced) -> None:
     """What a question would cost and how it would be answered."""
-    lines = [("cost", loss(priced.quote.loss)), ("plan", "\n".join(priced.words))]
-    console().print(facts([*lines, ("left", f"{loss(priced.remaining, down=True)} for one question")]))
+    room = "within what is left" if priced.quote.fits else "MORE than what is left"
+    lines = [("cost", f"{loss(priced.quote.loss)}, {room}"), ("plan", "\n".join(priced.words))]
+    console().print(facts(lines))
 
 
-def standing_line(used: Fraction, remaining: Loss, more: int | None = None) -> str:
+def standing_line(standing: Standing, more: int | None = None) -> str:
     """A gauge of the budget with what is left of it."""
+    whose = "" if len(standing.account) == 1 else f" of {'/'.join(standing.account)}"
     enough = "" if more is None else f", enough for {more:,} more like this"
-    part = f"{gauge(float(used))} {float(used) * 100:.1f} % used{enough}"
-    return f"{part}\n{loss(remaining, down=True)} left for one question"
+    return f"{gauge(float(standing.used))} {float(standing.used) * 100:.1f} % used{whose}{enough}"
 
 
 def _plot(out: Console, outcome: Outcome) -> None:

@@ -1,0 +1,144 @@
+"""Answers, quotes and sessions as HTML for notebooks: numbers with their intervals, price, notes, certificate.
+
+Shown numbers are honest: a value with its ±, or the ends beside it, hold the whole interval after rounding too.
+
+>>> from discreet.core.losses import PureDP
+>>> print(price(PureDP("0.5"), {"kind": "user", "column": "patient_id", "neighbours": "add_remove"}))
+(ε = 0.5), patient-level
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.exact import Exactable
+from discreet.core.losses import Loss
+from discreet.core.markup import Cells, block, facts, folded, gauge, note, table
+from discreet.core.numerals import loss as loss_text
+from discreet.core.numerals import number, percent, places, shown
+from discreet.sql.catalog import Catalog, Column, Table
+
+if TYPE_CHECKING:
+    from discreet.sql.answer import Answer
+    from discreet.sql.planner import Expected
+
+__all__ = ["answer_html", "certificate_html", "columns", "price", "quote_html", "session_html"]
+
+MOST_ROWS = 200
+"""Rows that a notebook shows."""
+_LISTED = 8
+"""Declared values that are listed one by one."""
+
+
+def columns(answer: Answer, level: Exactable = 0.95) -> list[Cells]:
+    """The columns to show; each measure is followed by its interval."""
+    spans = answer.intervals(level)
+    found = []
+    for name in answer.names:
+        values = answer.column(name)
+        if name in spans:
+            found += _measured(name, values, spans[name], percent(level))
+        else:
+            numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+            found.append(Cells(name, [shown(value) for value in values], right=numeric))
+    return found
+
+
+def _measured(name: str, values: Sequence[float], spans: Sequence[tuple[float, float]], level: str) -> list[Cells]:
+    decimals = places([(high - low) / 2 for low, high in spans])
+    texts = [number(value, decimals) for value in values]
+    measure = Cells(name, texts, True, True)
+    slack = 0.5 * 10**-decimals
+    if all(abs((low + high) / 2 - value) <= slack for value, (low, high) in zip(values, spans, strict=True)):
+        # From the value as shown, so that rounding it takes nothing off the interval.
+        middles = [round(value, decimals) for value in values]
+        reaches = [max(high - at, at - low) for at, (low, high) in zip(middles, spans, strict=True)]
+        halves = [number(reach, decimals, ROUND_CEILING) for reach in reaches]
+        return [measure, Cells(f"± {level}", halves, True, True, True)]
+    lows = [number(low, decimals, ROUND_FLOOR) for low, _ in spans]
+    highs = [number(high, decimals, ROUND_CEILING) for _, high in spans]
+    wide = max(map(len, highs), default=0)
+    # Figure spaces are as wide as digits, so that the dots stand in one line.
+    ranges = [f"{low} … {high:\u2007>{wide}}" for low, high in zip(lows, highs, strict=True)]
+    return [measure, Cells(f"{level} interval", ranges, True, True, True)]
+
+
+def price(loss: Loss, unit: Mapping[str, Any] | None, digits: int = 6) -> str:
+    """What was paid and for whom: a person's level protects all their rows together."""
+    paid = f"({loss_text(loss, digits=digits)})"
+    if not unit:
+        return paid
+    who = str(unit.get("column", unit["kind"])).replace("_", " ").removesuffix(" id")
+    neighbours = ", neighbours by replacement" if unit.get("neighbours") == "replace" else ""
+    return f"{paid}, {who}-level{neighbours}"
+
+
+def answer_html(answer: Answer, level: Exactable = 0.95) -> str:
+    """The table with intervals, the price, the notes, and the certificate folded away."""
+    paid = f"<p>{escape(price(answer.loss, answer.certificate.get('unit')))}</p>"
+    notes = "".join(note(text, alarm=text.startswith("NOT PRIVATE")) for text in answer.notes)
+    return block(table(columns(answer, level), MOST_ROWS), paid, notes, certificate_html(answer.certificate))
+
+
+def certificate_html(certificate: Mapping[str, Any]) -> str:
+    """The signed statement, folded away; nothing where there is none."""
+    if not certificate:
+        return ""
+    text = json.dumps(certificate, indent=2, ensure_ascii=False)
+    entry = certificate["ledger"]["entry"]
+    return folded(f"Certificate, signed; entry {entry:,} of the ledger", f"<pre>{escape(text)}</pre>")
+
+
+def quote_html(loss: Loss, plan: str, errors: Iterable[Expected], fits: bool) -> str:
+    """What a question would cost, how it would be answered, and how far off."""
+    room = "within what is left" if fits else "more than what is left: it would be refused"
+    cost = f"<p><strong>{escape(loss_text(loss))}</strong>, {room}</p>"
+    lines = "<br>".join(escape(part) for part in plan.split("; "))
+    expected = "<br>".join(escape(str(error)) for error in errors)
+    told = [("plan", lines), *([("expected error", expected)] if expected else [])]
+    return block(cost if fits else cost.replace("<p>", '<p class="alarm">'), facts(told))
+
+
+def session_html(
+    catalog: Catalog, unit: Mapping[str, Any], budget: Loss, spent: Loss, remaining: Loss, used: Mapping[str, Fraction]
+) -> str:
+    """Who is protected, how much of the budget is used up, and the tables with what is declared of them."""
+    column = f" (column {unit['column']})" if "column" in unit else ""
+    other = "replaced by any other" if unit["neighbours"] == "replace" else "there or not"
+    gauges = [gauge(float(part)) + (f" by {escape(name)}" if len(used) > 1 else "") for name, part in used.items()]
+    lines = [
+        ("protects", escape(f"each {unit['kind']}{column}, whether {other}")),
+        ("budget", escape(loss_text(budget))),
+        ("", "<br>".join(gauges)),
+        ("spent", escape(loss_text(spent))),
+        ("left", escape(f"{loss_text(remaining, down=True)} for one question")),
+    ]
+    return block(facts(lines), *(_table_html(held) for held in catalog.tables))
+
+
+def _table_html(held: Table) -> str:
+    kind = "private" if held.private else "public"
+    limit = "" if held.max_rows is None else f", at most {held.max_rows:,} rows of each"
+    title = f"{held.name}: {kind}, {len(held.columns)} columns{limit}"
+    cells = [
+        Cells("column", [column.name for column in held.columns]),
+        Cells("type", [column.type for column in held.columns]),
+        Cells("declared", ["the unit" if column.name == held.unit else _declared(column) for column in held.columns]),
+    ]
+    return folded(title, table(cells))
+
+
+def _declared(column: Column) -> str:
+    if column.bounds is not None:
+        low, high = (shown(float(end)) for end in (column.bounds.lower, column.bounds.upper))
+        return f"{low} to {high}"
+    if column.values is None:
+        return ""
+    values = column.values.values
+    rest = f", … ({len(values):,} values)" if len(values) > _LISTED else ""
+    return ", ".join(shown(value) for value in values[:_LISTED]) + rest

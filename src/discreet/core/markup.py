@@ -1,5 +1,6 @@
 """Pieces of HTML that sit well in any notebook: every text is escaped, colours follow the page, nothing is fetched.
 
+>>> from discreet.core.cells import Cells
 >>> table([Cells("city", ["<b>"]), Cells("n", ["12"], right=True)]).count("&lt;b&gt;")
 1
 >>> note("less < more")
@@ -9,11 +10,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
-__all__ = ["STYLE", "Cells", "block", "facts", "folded", "gauge", "note", "table"]
+from discreet.core.cells import Cells
 
+__all__ = ["MOST_ROWS", "STYLE", "block", "facts", "folded", "gauge", "note", "table"]
+
+MOST_ROWS = 200
+"""Rows that a notebook shows."""
 STYLE = """
 .discreet table { border-collapse: collapse; margin: .5em 0; font-variant-numeric: tabular-nums; color: inherit; }
 .discreet th, .discreet td { padding: .25em .9em .25em 0; border: 0; border-bottom: 1px solid #8886; background: none; }
@@ -32,19 +36,6 @@ STYLE = """
 .discreet summary { cursor: pointer; }
 .discreet pre { font-size: .85em; overflow-x: auto; background: none; color: inherit; white-space: pre; }
 """
-
-
-@dataclass(frozen=True)
-class Cells:
-    """One column as texts of one alignment."""
-
-    title: str
-    texts: list[str]
-    right: bool = False
-    firm: bool = False
-    """Whether it is never broken into lines."""
-    quiet: bool = False
-    """Whether it only adds to the column before it."""
 
 
 def block(*parts: str) -> str:

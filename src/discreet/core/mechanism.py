@@ -45,6 +45,20 @@ class Release:
             low, high = np.where(low <= -self.limit, -np.inf, low), np.where(high >= self.limit, np.inf, high)
         return np.stack([low, high], axis=-1)
 
+    def _repr_html_(self) -> str:
+        from discreet.core.cells import Cells, measured
+        from discreet.core.markup import MOST_ROWS, block, note, table
+        from discreet.core.numerals import loss, shown
+
+        if self.error is None:
+            listed = list(self.values) if isinstance(self.values, list | tuple | np.ndarray) else [self.values]
+            cells = [Cells("value", [shown(value) for value in listed])]
+        else:
+            ends = self.intervals().reshape(-1, 2).tolist()
+            cells = measured("value", np.ravel(self.values).tolist(), [(low, high) for low, high in ends], "95 %")
+        warning = "" if self.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
+        return block(table(cells, MOST_ROWS), note(f"({loss(self.loss)})"), warning)
+
 
 @runtime_checkable
 class Mechanism(Protocol):

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import date
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -31,7 +32,7 @@ from typing import Any
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import ApproxDP, Loss, PureDP, RenyiDP
 
-__all__ = ["brief", "loss", "loss_record", "number", "percent", "places", "rational", "shown"]
+__all__ = ["brief", "loss", "loss_record", "number", "percent", "places", "plain", "rational", "shown"]
 
 HUGE = 1e300
 """Ends beyond this stand for no end at all."""
@@ -73,6 +74,13 @@ def shown(value: Any) -> str:
     if value == int(value) and abs(value) < 1e15:
         return str(int(value)).replace("-", "−")
     return number(value, 2) if abs(value) >= 100 else f"{value:.4g}".replace("-", "−")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and CSV can hold it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def rational(value: Fraction, *, down: bool = False, digits: int = 6) -> str:

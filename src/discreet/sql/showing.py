@@ -1,7 +1,5 @@
 """Answers, quotes and sessions as HTML for notebooks: numbers with their intervals, price, notes, certificate.
 
-Shown numbers are honest: a value with its ±, or the ends beside it, hold the whole interval after rounding too.
-
 >>> from discreet.core.losses import PureDP
 >>> print(price(PureDP("0.5"), {"kind": "user", "column": "patient_id", "neighbours": "add_remove"}))
 (ε = 0.5), patient-level
@@ -10,17 +8,17 @@ Shown numbers are honest: a value with its ±, or the ends beside it, hold the w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from discreet.core.cells import Cells, measured
 from discreet.core.exact import Exactable
 from discreet.core.losses import Loss
-from discreet.core.markup import Cells, block, facts, folded, gauge, note, table
+from discreet.core.markup import MOST_ROWS, block, facts, folded, gauge, note, table
 from discreet.core.numerals import loss as loss_text
-from discreet.core.numerals import number, percent, places, shown
+from discreet.core.numerals import percent, shown
 from discreet.sql.catalog import Catalog, Column, Table
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["answer_html", "certificate_html", "columns", "price", "quote_html", "session_html"]
 
-MOST_ROWS = 200
-"""Rows that a notebook shows."""
 _LISTED = 8
 """Declared values that are listed one by one."""
 
@@ -42,30 +38,11 @@ def columns(answer: Answer, level: Exactable = 0.95) -> list[Cells]:
     for name in answer.names:
         values = answer.column(name)
         if name in spans:
-            found += _measured(name, values, spans[name], percent(level))
+            found += measured(name, values, spans[name], percent(level))
         else:
             numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
             found.append(Cells(name, [shown(value) for value in values], right=numeric))
     return found
-
-
-def _measured(name: str, values: Sequence[float], spans: Sequence[tuple[float, float]], level: str) -> list[Cells]:
-    decimals = places([(high - low) / 2 for low, high in spans])
-    texts = [number(value, decimals) for value in values]
-    measure = Cells(name, texts, True, True)
-    slack = 0.5 * 10**-decimals
-    if all(abs((low + high) / 2 - value) <= slack for value, (low, high) in zip(values, spans, strict=True)):
-        # From the value as shown, so that rounding it takes nothing off the interval.
-        middles = [round(value, decimals) for value in values]
-        reaches = [max(high - at, at - low) for at, (low, high) in zip(middles, spans, strict=True)]
-        halves = [number(reach, decimals, ROUND_CEILING) for reach in reaches]
-        return [measure, Cells(f"± {level}", halves, True, True, True)]
-    lows = [number(low, decimals, ROUND_FLOOR) for low, _ in spans]
-    highs = [number(high, decimals, ROUND_CEILING) for _, high in spans]
-    wide = max(map(len, highs), default=0)
-    # Figure spaces are as wide as digits, so that the dots stand in one line.
-    ranges = [f"{low} … {high:\u2007>{wide}}" for low, high in zip(lows, highs, strict=True)]
-    return [measure, Cells(f"{level} interval", ranges, True, True, True)]
 
 
 def price(loss: Loss, unit: Mapping[str, Any] | None, digits: int = 6) -> str:

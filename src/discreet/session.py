@@ -48,6 +48,7 @@ from discreet.sql.parse import parse
 from discreet.sql.plan import Query
 from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussian_event, loss_of, plan, words
 from discreet.sql.relations import is_owned
+from discreet.sql.showing import quote_html, session_html
 from discreet.sql.statement import Groups, statement
 from discreet.sql.statistics import Statistic, Sums
 
@@ -78,6 +79,9 @@ class Quote:
     def __str__(self) -> str:
         room = "within what is left" if self.fits else "more than what is left"
         return "\n".join([f"costs {self.loss}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
+
+    def _repr_html_(self) -> str:
+        return quote_html(self.loss, self.plan, self.errors, self.fits)
 
 
 class Session:
@@ -119,6 +123,12 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self._account[0]!r}, {self._unit}, {self._budget}, remaining={self.remaining})"
+
+    def _repr_html_(self) -> str:
+        unit = {"kind": type(self._unit).__name__.lower(), **vars(self._unit)}
+        standings = self._ledger.standing(self._account)
+        used = {" / ".join(standing.account): standing.used for standing in standings if standing.budget is not None}
+        return session_html(self._catalog, unit, self._budget, self.spent, self.remaining, used)
 
     @property
     def spent(self) -> Loss:

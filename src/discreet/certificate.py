@@ -29,6 +29,7 @@ import os
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -84,12 +85,18 @@ class SigningKey:
     def at(cls, path: Path) -> SigningKey:
         """The key kept in a file that only its owner may read; made on first use."""
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
             return cls(Ed25519PrivateKey.from_private_bytes(path.read_bytes()))
-        key = cls.create()
-        with os.fdopen(handle, "wb") as file:
-            file.write(key._private.private_bytes_raw())
+        except FileNotFoundError:
+            key = cls.create()
+        # Written aside and linked: the file is there whole or not at all, and whoever comes second takes the first key.
+        with NamedTemporaryFile(dir=path.parent, prefix=path.name) as draft:
+            draft.write(key._private.private_bytes_raw())
+            draft.flush()
+            os.fsync(draft.fileno())
+            try:
+                os.link(draft.name, path)
+            except FileExistsError:
+                return cls.at(path)
         return key
 
     @property

@@ -12,6 +12,7 @@ import pytest
 from tests.app.commands import COUNT, Commands
 
 import discreet
+from discreet.certificate import SigningKey
 
 SOURCE = Path(discreet.__file__).parent.parent
 COMMAND = [sys.executable, "-c", "from discreet.app.cli import app; app(prog_name='discreet')"]
@@ -102,11 +103,27 @@ def test_racing_processes_never_overspend(run: Commands) -> None:
     racers = [started(run, "query", COUNT, "-e", f"1.{n}", "--json") for n in range(1, 5)]
     for _ in range(2):
         racers += [started(run, "query", COUNT, "-e", "2.5", "--json")]
-    codes = [finished(racer)[0] for racer in racers]
-    assert set(codes) <= {0, 3}
+    found = [finished(racer) for racer in racers]
+    codes = [code for code, _, _ in found]
+    assert set(codes) <= {0, 3}, found
     assert 0 in codes
     assert run.json("budget")[0]["used"] <= 1
     assert run.json("ledger", "check")["sound"]
+
+
+def test_whoever_opens_the_books_second_takes_the_first_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, create, winners = tmp_path / "books.key", SigningKey.create, []
+
+    def overtaken() -> SigningKey:
+        # While this key is being made, another process opens the same books, from beginning to end.
+        monkeypatch.setattr(SigningKey, "create", create)
+        winners.append(SigningKey.at(path).public)
+        return create()
+
+    monkeypatch.setattr(SigningKey, "create", overtaken)
+    assert [SigningKey.at(path).public, SigningKey.at(path).public] == winners * 2
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

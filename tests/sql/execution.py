@@ -80,6 +80,8 @@ def statistic(measure: Measure, held: list[Owned]) -> Any:
     values = [value for value in found if value is not None]
     if measure.function == "count":
         return len(values)
+    if measure.function == "count_distinct":
+        return len({order(value) for value in values})
     if not values or (measure.function in ("variance", "stddev") and len(values) < 2):
         return None
     if measure.function == "quantile":
@@ -167,7 +169,7 @@ def shape(node: Relation) -> dict[str, str]:
 
 
 def released_type(measure: Measure) -> str:
-    if measure.function in ("count", "count_units"):
+    if measure.function in ("count", "count_units", "count_distinct"):
         return "integer"
     argument: Expression | None = measure.argument
     return argument.type if measure.function in ("sum", "min", "max") and argument is not None else "real"

@@ -11,7 +11,7 @@ from discreet.sql.catalog import Type
 from discreet.sql.functions import admit, call, cast
 from discreet.sql.logical import CASTS
 from discreet.sql.plan import Call, Expression, Literal, Ref
-from discreet.sql.temporal import PARTS, TRUNCATIONS
+from discreet.sql.temporal import DIFFERENCES, FARTHEST, PARTS, TRUNCATIONS, shifted
 
 LONGS = [0, 1, -1, 2, 3, 7, 10, 12, 60, 2**31, -(2**31), 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1]
 REALS = ["0.0", "-0.0", "1.0", "-1.0", "0.5", "2.5", "-2.5", "1e308", "-1e308", "1.7976931348623157e308", "5e-324"]
@@ -204,7 +204,9 @@ class Maker:
             moment: Type = rng.choice(["date", "timestamp"])
             return call(rng.choice(list(PARTS)), make(moment, depth))
         if choice == 7:
-            return call("days", make("date", depth), make("timestamp", depth))
+            unit = Literal(rng.choice(list(DIFFERENCES)), "text")
+            ends = make("date", depth), make("timestamp", depth)
+            return rng.choice([call("days", *ends), call("date_diff", unit, *ends)])
         if choice == 8:
             low, high = sorted(rng.sample(LONGS, 2))
             return call("clamp", make("integer", depth), Literal(low, "integer"), Literal(high, "integer"))
@@ -274,6 +276,9 @@ class Maker:
             return rng.choice([call("left", text, length), call("right", text, length), call("skip", text, place)])
         if choice == 3:
             return call("substring", text, place, length)
+        if choice == 4 and rng.random() < 0.5:
+            by, number = Literal(rng.choice(["a", " ", "😀", "ab"]), "text"), Literal(rng.choice([1, 2, 7]), "integer")
+            return call("split_part", text, by, number)
         found, put = rng.choice(["a", " ", "é", "😀", "''"]), rng.choice(["", "b", "12", "日本"])
         return call("replace", text, Literal(found, "text"), Literal(put, "text"))
 
@@ -281,6 +286,9 @@ class Maker:
         return self._common("date", depth) or self._truncated("date", depth)
 
     def _timestamp(self, depth: int) -> Expression:
+        if self.rng.random() < 0.2:
+            counts = [0, 1, -1, 11, -13, 31, 59_999, -100_000]
+            return shifted(self.make("timestamp", depth), self.rng.choice(counts), self.rng.choice(list(FARTHEST)))
         return self._common("timestamp", depth) or self._truncated("timestamp", depth)
 
     def _truncated(self, kind: Type, depth: int) -> Expression:

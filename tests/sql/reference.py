@@ -248,6 +248,32 @@ def truncate(unit: str, moment: datetime.date) -> datetime.date:
     return datetime.datetime.combine(day, time) if isinstance(moment, datetime.datetime) else day
 
 
+def difference(unit: str, first: datetime.datetime, last: datetime.datetime) -> int:
+    """How many times a unit begins from one moment to the other."""
+    if unit in ("year", "quarter", "month"):
+        size = {"year": 12, "quarter": 3, "month": 1}[unit]
+        return (last.year * 12 + last.month - 1) // size - (first.year * 12 + first.month - 1) // size
+    length = {"hour": 3600, "minute": 60, "second": 1}[unit]
+    apart = truncate(unit, last) - truncate(unit, first)
+    return (apart.days * 86_400 + apart.seconds) // length
+
+
+def shift(moment: datetime.datetime, count: int, unit: str) -> datetime.datetime | None:
+    """The moment so many units later, in the last days of shorter months; None outside the years 1 to 9999."""
+    try:
+        if unit != "month":
+            return moment + datetime.timedelta(**{unit + "s": count})
+        months = moment.year * 12 + moment.month - 1 + count
+        for day in range(moment.day, 27, -1):
+            try:
+                return moment.replace(year=months // 12, month=months % 12 + 1, day=day)
+            except ValueError:
+                continue
+        return moment.replace(year=months // 12, month=months % 12 + 1)
+    except (OverflowError, ValueError):
+        return None
+
+
 def date_of(moment: datetime.date) -> datetime.date:
     return moment.date() if isinstance(moment, datetime.datetime) else moment
 
@@ -309,6 +335,9 @@ STRICT = {
     "second": lambda moment: getattr(moment, "second", 0),
     "date_trunc": truncate,
     "days": lambda a, b: (date_of(b) - date_of(a)).days,
+    "date_diff": difference,
+    "shift": shift,
+    "split_part": lambda text, by, place: text.split(by)[place - 1] if place <= len(text.split(by)) else "",
 }
 
 

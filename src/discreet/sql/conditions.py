@@ -134,7 +134,7 @@ def _use(expression: Expression, step: str | None, used: dict[str, set[str | Non
 
 def _step(call: Call) -> str | None:
     unit = call.function
-    if unit == "date_trunc" and isinstance(call.arguments[0], Literal):
+    if unit in ("date_trunc", "date_diff") and isinstance(call.arguments[0], Literal):
         unit = str(call.arguments[0].value)
     if unit in LENGTHS:
         return unit

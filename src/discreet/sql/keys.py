@@ -40,7 +40,7 @@ MOST = 10_000
 """The longest list of one key, and of all keys' combinations where one was not declared as it is."""
 MOST_COMBINATIONS = 100_000
 ROUNDINGS = {"floor", "ceil", "round", "trunc"}
-OPEN = {"year", "days"}
+OPEN = {"year", "days", "date_diff"}
 """Parts of dates that nothing bounds in earnest."""
 
 Values = tuple[Any, ...]

@@ -159,8 +159,10 @@ def _grouped(node: exp.Select, rows: Rows, items: list[Item]) -> Rows | Query:
         grouping.add_key(label, expression, origin)
     held = [rows.field_of(key.expression) for key in grouping.keys]
     grouping.exact = any(field is not None and field.unit for field in held)
-    outputs = [(item, grouping.read(item.node, item.label)) for item in items]
-    grouping.aliases = {item.label.lower(): expression for item, expression in outputs}
+    outputs = []
+    for item in items:
+        outputs.append((item, grouping.read(item.node, item.label)))
+        grouping.aliases[item.label.lower()] = outputs[-1][1]
     having = None if node.args.get("having") is None else grouping.read(only(node.args["having"], "this")[0])
     if having is not None and having.type != "boolean":
         raise refuse(node.args["having"], "it is not a condition", "compare something")
@@ -189,6 +191,10 @@ def _keys(node: exp.Select, rows: Rows, items: list[Item]) -> list[tuple[str, Ex
         if group is not None or any(item.aggregates for item in items):
             raise refuse(node, "groups are distinct already", "leave DISTINCT out")
         return [(item.label, _row(item.node, rows), item.node) for item in items]
+    if group is not None and group.args.get("all") and not group.expressions:
+        only(group, "all")
+        plain = [item for item in items if not item.aggregates and item.node.find(exp.Column) is not None]
+        return [(item.label, _row(item.node, rows), item.node) for item in plain]
     keys = []
     for part in [] if group is None else only_expressions(group):
         item = _meant(part, rows, items)
@@ -202,8 +208,6 @@ def _keys(node: exp.Select, rows: Rows, items: list[Item]) -> list[tuple[str, Ex
 
 def only_expressions(group: exp.Expr) -> list[exp.Expr]:
     """The keys of a GROUP BY that has nothing else."""
-    if group.args.get("all"):
-        raise refuse(group, "keys are named", "list them")
     if group.find(exp.GroupingSets, exp.Rollup, exp.Cube) is not None:
         raise refuse(group, "every grouping is a question of its own", "list the keys, one GROUP BY to a question")
     only(group, "expressions")

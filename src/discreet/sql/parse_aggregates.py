@@ -25,8 +25,11 @@ from discreet.sql.vocabulary import only, refuse
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
 
-Statistic = OneOf["count", "count_units", "sum", "avg", "variance", "stddev", "min", "max", "quantile"]
+Statistic = OneOf[
+    "count", "count_units", "count_distinct", "sum", "avg", "variance", "stddev", "min", "max", "quantile"
+]
 
+COUNTS = ("count", "count_units", "count_distinct")
 PLAIN: dict[type[exp.Expr], Statistic] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -38,8 +41,6 @@ PLAIN: dict[type[exp.Expr], Statistic] = {
     exp.Median: "quantile",
 }
 REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.VariancePop: ("variance is over n - 1 here", "write VARIANCE"),
-    exp.StddevPop: ("deviations are over n - 1 here", "write STDDEV"),
     exp.PercentileDisc: ("quantiles are of a continuous scale here", "write QUANTILE or PERCENTILE_CONT"),
     exp.ApproxDistinct: ("only units can be counted once each", "write COUNT(DISTINCT the unit column)"),
 }
@@ -141,6 +142,8 @@ class Grouping:
         return next((key for key in self.keys if key.expression == expression), None)
 
     def _measured(self, node: exp.Expr, label: str | None) -> Expression:
+        if isinstance(node, exp.VariancePop | exp.StddevPop):
+            return self._of_all(node)
         measure = self._measure(node, None)
         for known in self.measures:
             if replace(measure, name=known.name) == known:
@@ -148,6 +151,14 @@ class Grouping:
         named = replace(measure, name=self._fresh(label or f"{measure.function}_{len(self.measures) + 1}"))
         self.measures.append(named)
         return Ref(named.name, _type(named))
+
+    def _of_all(self, node: exp.Expr) -> Expression:
+        """The variance or deviation over n, from that over n - 1."""
+        (inside,) = only(node, "this")
+        spread = self._measured(exp.Variance(this=inside.copy()), None)
+        count = self._measured(exp.Count(this=inside.copy()), None)
+        variance = call("/", call("*", spread, call("-", count, _ONE)), count)
+        return variance if isinstance(node, exp.VariancePop) else call("sqrt", variance)
 
     def _measure(self, node: exp.Expr, condition: Expression | None) -> Measure:
         if isinstance(node, exp.Filter) and condition is None:
@@ -188,6 +199,8 @@ class Grouping:
     def _units(self, node: exp.Count, distinct: exp.Distinct, condition: Expression | None) -> Measure:
         only(distinct, "expressions")
         values = [self._row(inside) for inside in distinct.expressions]
+        if self.exact and len(values) == 1:
+            return self._of("count_distinct", values[0], condition)
         column = self.rows.field_of(values[0]) if len(values) == 1 else None
         if column is None or not column.unit or self.exact:
             raise refuse(node, "only units can be counted once each", self._counting())
@@ -242,7 +255,7 @@ class Grouping:
         rank: Fraction | None = None,
     ) -> Measure:
         chosen = value if condition is None or value is None else call("case", condition, value, _NULL)
-        bounds = None if value is None or statistic == "count" else self.rows.bounds(value)
+        bounds = None if value is None or statistic in COUNTS else self.rows.bounds(value)
         return Measure("", statistic, chosen, bounds, rank)
 
     def _fresh(self, label: str) -> str:
@@ -268,7 +281,7 @@ class Grouping:
     def _feature_bounds(self, measure: Measure) -> Bounds | None:
         """Bounds of an aggregate of at most `max_rows` values, at least one of them."""
         most = self.rows.max_rows
-        if measure.function == "count":
+        if measure.function in COUNTS:
             least = 1 if measure.argument is None else 0
             return None if most is None else Bounds(least, max(most, 1))
         held = Interval.of(measure.bounds)
@@ -286,7 +299,7 @@ _ONE, _NULL = Literal(1, "integer"), Literal(None, "integer")
 
 
 def _type(measure: Measure) -> Type:
-    if measure.function in ("count", "count_units"):
+    if measure.function in COUNTS:
         return "integer"
     if measure.function in ("sum", "min", "max") and measure.argument is not None:
         return measure.argument.type

@@ -19,11 +19,10 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.core.errors import Unsupported
-from discreet.sql.catalog import nearest
 from discreet.sql.functions import Mismatch, call, cast, weight
+from discreet.sql.parse_moments import DATED, compared, moved, named_part
 from discreet.sql.plan import Expression, Literal
 from discreet.sql.signature import MOMENTS
-from discreet.sql.temporal import PARTS
 from discreet.sql.vocabulary import BINARY, COMPARISONS, NAMED, SEVERAL, TYPES, UNARY, only, refuse, shown, unknown
 
 __all__ = ["Leaf", "is_aggregate", "read", "whole_literal"]
@@ -56,6 +55,10 @@ def _read(node: exp.Expr, deeper: Read) -> Expression:
     kind = type(node)
     if kind in COMPARISONS and any(type(part) in COMPARISONS for part in (node.this, node.expression)):
         raise refuse(node, "comparisons do not chain", "join them by AND, or write parentheses")
+    if kind in COMPARISONS and kind in BINARY and node.find(exp.Interval) is not None:
+        difference = compared(node, BINARY[kind], deeper)
+        if difference is not None:
+            return difference
     if kind in BINARY:
         return call(BINARY[kind], *(deeper(part) for part in only(node, "this", "expression")))
     if kind in UNARY:
@@ -113,7 +116,14 @@ def _negated(node: exp.Expr, deeper: Read) -> Expression:
     return call("negate", deeper(inside))
 
 
+def _plus(node: exp.Expr, deeper: Read) -> Expression:
+    return moved(node, deeper, 1) or call("+", *(deeper(part) for part in only(node, "this", "expression")))
+
+
 def _minus(node: exp.Expr, deeper: Read) -> Expression:
+    later = moved(node, deeper, -1)
+    if later is not None:
+        return later
     left, right = (deeper(part) for part in only(node, "this", "expression"))
     if left.type in MOMENTS and right.type in MOMENTS:
         if left.type != right.type or left.type == "timestamp":
@@ -181,7 +191,10 @@ def _round(node: exp.Expr, deeper: Read) -> Expression:
     value, *digits = (deeper(part) for part in only(node, "this", "decimals"))
     if not digits:
         return call("round", value)
-    places = digits[0].value if isinstance(digits[0], Literal) else None
+    return _rounded(node, value, digits[0].value if isinstance(digits[0], Literal) else None)
+
+
+def _rounded(node: exp.Expr, value: Expression, places: object) -> Expression:
     if not isinstance(places, int) or abs(places) > 15 or (value.type == "integer" and places < 0):
         raise refuse(node, "digits are a literal up to 15, from 0 for whole numbers", "write ROUND(x / 100) * 100")
     if value.type == "integer" or places == 0:
@@ -204,34 +217,14 @@ def _log(node: exp.Expr, deeper: Read) -> Expression:
 def _cast(node: exp.Expr, deeper: Read) -> Expression:
     value, target = only(node, "this", "to")
     kind = target.this if isinstance(target, exp.DataType) else None
+    if kind == exp.DType.DECIMAL and len(target.expressions) == 2:
+        return _rounded(node, cast(deeper(value), "real"), whole_literal(target.expressions[1].this))
+    if kind == exp.DType.TIME:
+        raise refuse(node, "times of day are not one of our types", "compare HOUR(x) and MINUTE(x)")
     if kind not in TYPES or target.expressions:
         remedy = "CAST to BIGINT, DOUBLE, BOOLEAN, VARCHAR, DATE or TIMESTAMP; round with ROUND(x, digits)"
         raise refuse(node, f"{shown(target)} is not one of our types", remedy)
     return cast(deeper(value), TYPES[kind])
-
-
-def _extract(node: exp.Expr, deeper: Read) -> Expression:
-    part, moment = only(node, "this", "expression")
-    return _part(node, part.name, deeper(moment))
-
-
-def _part(node: exp.Expr, name: str, moment: Expression) -> Expression:
-    part = {"dayofweek": "dow", "dayofyear": "doy", "weekday": "dow"}.get(name.lower(), name.lower())
-    if part not in PARTS:
-        raise refuse(node, f"{name} is not a part of dates we know", nearest(part, PARTS))
-    return call(part, moment)
-
-
-def _truncated(node: exp.Expr, deeper: Read) -> Expression:
-    moment, unit = only(node, "this", "unit")
-    return call("date_trunc", Literal(unit.name.lower(), "text"), deeper(moment))
-
-
-def _days(node: exp.Expr, deeper: Read) -> Expression:
-    later, earlier, *unit = only(node, "this", "expression", "unit")
-    if unit and unit[0].name.lower() != "day":
-        raise refuse(node, "dates differ by days here", "write DATE_DIFF('day', from, to) and divide")
-    return call("days", deeper(earlier), deeper(later))
 
 
 def _trim(node: exp.Expr, deeper: Read) -> Expression:
@@ -260,7 +253,7 @@ def _concat(node: exp.Expr, deeper: Read) -> Expression | None:
 def _anonymous(node: exp.Expr, deeper: Read) -> Expression | None:
     name = node.name.lower()
     if name in ("date_part", "datepart") and len(node.expressions) == 2:
-        return _part(node, node.expressions[0].name, deeper(node.expressions[1]))
+        return named_part(node, node.expressions[0].name, deeper(node.expressions[1]))
     return call(NAMED[name], *(deeper(part) for part in node.expressions)) if name in NAMED else None
 
 
@@ -270,6 +263,7 @@ READERS: dict[type[exp.Expr], Callable[[exp.Expr, Read], Expression | None]] = {
     exp.Boolean: lambda node, deeper: Literal(bool(node.this), "boolean"),
     exp.Null: lambda node, deeper: NULL,
     exp.Neg: _negated,
+    exp.Add: _plus,
     exp.Sub: _minus,
     exp.And: _connected("and"),
     exp.Or: _connected("or"),
@@ -284,13 +278,13 @@ READERS: dict[type[exp.Expr], Callable[[exp.Expr, Read], Expression | None]] = {
     exp.Log: _log,
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
-    exp.DateTrunc: _truncated,
-    exp.DateDiff: _days,
+    **DATED,
     exp.Trim: _trim,
     exp.Substring: _substring,
     exp.Concat: _concat,
+    exp.SplitPart: lambda node, deeper: call(
+        "split_part", *(deeper(part) for part in only(node, "this", "delimiter", "part_index"))
+    ),
     exp.Replace: lambda node, deeper: call(
         "replace", *(deeper(part) for part in only(node, "this", "expression", "replacement"))
     ),

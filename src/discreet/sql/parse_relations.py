@@ -19,7 +19,7 @@ from discreet.sql.intervals import Interval, hull
 from discreet.sql.joining import Kind, Pair, ownerless, paired
 from discreet.sql.parse_aggregates import row_leaf
 from discreet.sql.parse_expressions import read
-from discreet.sql.plan import Expression, Query, Ref, Union
+from discreet.sql.plan import Expression, Features, Query, Ref, Union
 from discreet.sql.scope import Field, Rows, project, scan
 from discreet.sql.signature import unified
 from discreet.sql.vocabulary import only, refuse
@@ -56,8 +56,10 @@ def sources(select: exp.Select, context: Context) -> Rows | Query:
     if not joins:
         return first
     rows = _rows(first, select)
+    where = select.args.get("where")
     for join in joins:
-        rows = _joined(rows, join, context)
+        # Tables listed with commas are joined by the equalities in WHERE.
+        rows = _joined(rows, join, context, [] if where is None else conditions(where.this))
     return rows
 
 
@@ -106,19 +108,43 @@ def _called(source: Rows | Query, name: str, labels: Sequence[str], node: exp.Ex
     return replace(source, outputs=tuple(renamed))
 
 
-def _joined(left: Rows, join: exp.Expr, context: Context) -> Rows:
+def _joined(left: Rows, join: exp.Expr, context: Context, where: Sequence[exp.Expr]) -> Rows:
     only(join, "this", "on", "using", "side", "kind", "method")
     side, kind, method = (str(join.args.get(name) or "").upper() for name in ("side", "kind", "method"))
     if isinstance(join.this, exp.Lateral | exp.Unnest):
         raise refuse(join, "it looks at rows one by one", "JOIN a table on equal columns")
-    if method or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER"):
-        raise refuse(join, "only inner and left joins are understood", "write JOIN … ON or LEFT JOIN … ON")
+    if method == "NATURAL":
+        raise refuse(join, "columns are equated by name, not by chance", "write JOIN … USING (the columns)")
+    if side == "FULL":
+        raise refuse(join, "rows without a partner would have no owner on one side", "write LEFT JOIN … ON")
+    if method or kind not in ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI"):
+        raise refuse(join, "only inner, left, right, semi and anti joins are understood", "write JOIN … ON")
     right = _rows(_source(join.this, context), join)
     twice = {field.source for field in left.fields} & {field.source for field in right.fields} - {""}
     if twice:
         raise refuse(join, f"the name {min(twice)} stands for two tables", "give one of them an alias")
+    if side == "RIGHT":
+        return _turned(left, right, join, context)
+    how: Kind = "left" if side else "semi" if kind == "SEMI" else "anti" if kind == "ANTI" else "inner"
     if join.args.get("using"):
-        return _using(left, right, join, "left" if side else "inner")
+        return _using(left, right, join, how)
+    if not join.args.get("on"):
+        equal = [pair for part in where if (pair := _equality(part, left, right)) is not None]
+        if not equal:
+            raise refuse(join, "every row would meet every other", "write JOIN … ON with equal columns")
+        return paired(left, right, equal, "inner", join)
+    return _on(left, right, join, how, context)
+
+
+def _turned(left: Rows, right: Rows, join: exp.Expr, context: Context) -> Rows:
+    """A right join is a left join from the other side; the columns keep their order."""
+    turned = _using(right, left, join, "left") if join.args.get("using") else _on(right, left, join, "left", context)
+    shown, count = turned.visible, len(right.visible)
+    hidden = [field for field in turned.fields if field.hidden]
+    return replace(turned, fields=(*shown[count:], *shown[:count], *hidden))
+
+
+def _on(left: Rows, right: Rows, join: exp.Expr, how: Kind, context: Context) -> Rows:
     if not join.args.get("on"):
         raise refuse(join, "every row would meet every other", "write JOIN … ON with equal columns")
     pairs, after = [], []
@@ -128,11 +154,11 @@ def _joined(left: Rows, join: exp.Expr, context: Context) -> Rows:
             pairs.append(pair)
         elif _resolves(condition, right) and not _resolves(condition, left):
             right = filtered(right, [condition], context)
-        elif side:
-            raise refuse(condition, "a left join compares columns of both sides", "move the condition to WHERE")
+        elif how != "inner":
+            raise refuse(condition, f"a {how} join compares columns of both sides", "move the condition to WHERE")
         else:
             after.append(condition)
-    return filtered(paired(left, right, pairs, "left" if side else "inner", join), after, context)
+    return filtered(paired(left, right, pairs, how, join), after, context)
 
 
 def _using(left: Rows, right: Rows, join: exp.Expr, kind: Kind) -> Rows:
@@ -203,9 +229,6 @@ def _member(rows: Rows, node: exp.Expr, context: Context) -> Rows:
     inside = node.this.unnest() if negated else node
     if isinstance(inside, exp.Exists):
         return _exists(rows, inside, "anti" if negated else "semi", context)
-    if negated:
-        reason = "NOT IN keeps no row at all when the subquery holds a NULL"
-        raise refuse(node, reason, "write NOT EXISTS (SELECT 1 FROM … WHERE …)")
     only(inside, "this", "query")
     try:
         listed = _rows(context.select(inside.args["query"], context), inside)
@@ -215,8 +238,15 @@ def _member(rows: Rows, node: exp.Expr, context: Context) -> Rows:
         raise
     if len(listed.visible) != 1:
         raise refuse(inside, "the subquery has more than one column", "SELECT one column in it, or write EXISTS")
-    pair = (_row(inside.this, rows), listed.visible[0].expression)
-    return paired(rows, listed, [pair], "semi", node)
+    value, (column, *_) = _row(inside.this, rows), listed.visible
+    if not negated:
+        return paired(rows, listed, [(value, column.expression)], "semi", node)
+    if not column.unit and not column.unique:
+        reason = "NOT IN keeps no row at all when the subquery holds a NULL"
+        raise refuse(node, reason, "write NOT EXISTS (SELECT 1 FROM … WHERE …)")
+    field = rows.field_of(value)
+    present = rows if field is not None and field.unit else rows.filtered(call("not", call("is null", value)))
+    return paired(present, listed, [(value, column.expression)], "anti", node)
 
 
 def _exists(rows: Rows, node: exp.Exists, kind: Kind, context: Context) -> Rows:
@@ -245,7 +275,19 @@ def _exists(rows: Rows, node: exp.Exists, kind: Kind, context: Context) -> Rows:
 
 
 def union(node: exp.Expr, context: Context) -> Rows:
-    """UNION ALL: columns by place, in the widest type of each."""
+    """UNION ALL: columns by place, in the widest type of each. UNION is that with each unit's rows made distinct."""
+    united = _united(node, context)
+    if not node.args.get("distinct"):
+        return united
+    if not any(field.unit for field in united.visible):
+        reason = "removing duplicates would compare rows of different people"
+        raise refuse(node, reason, "SELECT the unit column in every part, or write UNION ALL")
+    keys = tuple(united.named(field.name, field.expression) for field in united.fields)
+    most = 1 if all(field.unit for field in united.fields) else united.max_rows
+    return replace(united, relation=Features(united.relation, keys, ()), max_rows=most)
+
+
+def _united(node: exp.Expr, context: Context) -> Rows:
     parts = [_part(side, context) for side in _sides(node)]
     first = parts[0]
     widths = {len(part.visible) for part in parts}
@@ -288,12 +330,14 @@ def _brought(part: Rows, expressions: Sequence[Expression]) -> Rows:
 
 
 def _sides(node: exp.Expr) -> list[exp.Expr]:
-    if not isinstance(node, exp.Union):
-        return [node]
-    if node.args.get("distinct"):
-        raise refuse(node, "removing duplicates compares rows of different people", "write UNION ALL")
-    only(node, "this", "expression")
-    return [part for side in (node.this, node.expression) for part in _sides(side)]
+    only(node, "this", "expression", "distinct")
+    ends = (node.this, node.expression)
+    # Inside a UNION it does not matter whether duplicates were removed before.
+    merged = [
+        isinstance(end, exp.Union) and (node.args.get("distinct") or not end.args.get("distinct")) for end in ends
+    ]
+    nested = zip(ends, merged, strict=True)
+    return [part for end, inner in nested for part in (_sides(end) if inner else [end])]
 
 
 def _common(node: exp.Expr, place: Sequence[Field]) -> tuple[tuple[Expression, ...], Field]:

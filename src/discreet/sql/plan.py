@@ -138,14 +138,21 @@ Relation = Scan | Filter | Project | Features | Join | Union
 
 @dataclass(frozen=True)
 class Measure:
-    """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `quantile` has a
-    rank. `bounds` are those of the argument."""
+    """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `count_distinct`,
+    of one unit's own rows only, of different values; `quantile` has a rank. `bounds` are those of the argument."""
 
     name: str
-    function: OneOf["count", "count_units", "sum", "avg", "variance", "stddev", "min", "max", "quantile"]
+    function: OneOf[
+        "count", "count_units", "count_distinct", "sum", "avg", "variance", "stddev", "min", "max", "quantile"
+    ]
     argument: Expression | None = None
     bounds: Bounds | None = None
     rank: Fraction | None = None
+
+    @property
+    def word(self) -> str:
+        """What SQL calls it."""
+        return "MEDIAN" if self.rank == Fraction(1, 2) else self.function.upper()
 
 
 @dataclass(frozen=True)

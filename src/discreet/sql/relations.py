@@ -135,7 +135,9 @@ def _exact(measure: Measure) -> str:
     argument = "*" if measure.argument is None else text_of(measure.argument)
     # Floating-point sums depend on their order, which depends on everybody's rows: sort one unit's own first.
     ordered = f"{argument} ORDER BY {argument}"
-    if measure.function == "quantile":
+    if measure.function == "count_distinct":
+        call = f"COUNT(DISTINCT {argument})"
+    elif measure.function == "quantile":
         call = f"QUANTILE_CONT({argument}, {float(measure.rank or 0)})"
     elif measure.function in ("sum", "avg", "variance", "stddev"):
         name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())

@@ -73,6 +73,17 @@ def _literals_after_text(arguments: Sequence[Expression]) -> Accepted | None:
     return accepted if isinstance(found, str) and found and isinstance(put, str) else None
 
 
+def _separated(arguments: Sequence[Expression]) -> Accepted | None:
+    """Text, a literal that is not empty, and a literal place from 1."""
+    accepted = unified(arguments[:2], TEXT) if len(arguments) == 3 else None
+    if accepted is None:
+        return None
+    separator = accepted[0][1].value if isinstance(accepted[0][1], Literal) else None
+    place = _place(arguments[2])
+    fit = isinstance(separator, str) and separator and place is not None and 1 <= place <= LONGEST
+    return ((*accepted[0], arguments[2]), "text") if fit else None
+
+
 def _pattern(arguments: Sequence[Expression]) -> Accepted | None:
     """Text and a literal pattern; a backslash escapes on some engines and not on others, so it is left out."""
     accepted = unified(arguments, TEXT) if len(arguments) == 2 else None
@@ -125,6 +136,15 @@ TEXTUAL = (
         "text and two literals, the first not empty",
         _literals_after_text,
         lambda call, arguments: invoked("REPLACE", *(argument.node for argument in arguments)),
+        unknown,
+    ),
+    Function(
+        "split_part",
+        "text, a literal that is not empty and a literal place from 1",
+        _separated,
+        lambda call, arguments: invoked(
+            "SPLIT_PART", arguments[0].node, arguments[1].node, exp.Literal.number(_place(call.arguments[2]) or 1)
+        ),
         unknown,
     ),
     Function(

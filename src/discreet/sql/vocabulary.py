@@ -17,7 +17,6 @@ from discreet.sql.functions import FUNCTIONS
 __all__ = ["BINARY", "COMPARISONS", "NAMED", "SEVERAL", "TYPES", "UNARY", "only", "refuse", "shown", "unknown"]
 
 BINARY: dict[type[exp.Expr], str] = {
-    exp.Add: "+",
     exp.Mul: "*",
     exp.Div: "/",
     exp.IntDiv: "//",
@@ -87,7 +86,11 @@ TYPES: dict[exp.DType, Type] = {
 }
 CHANGING = {"now", "today", "random", "setseed", "uuid", "gen_random_uuid", "nextval", "get_current_timestamp"}
 REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
-    ((exp.Window, exp.RowNumber), "a window looks at other people's rows", "aggregate with GROUP BY"),
+    (
+        (exp.Window, exp.RowNumber),
+        "a window looks at other people's rows",
+        "aggregate with GROUP BY; divide by totals in the answer",
+    ),
     (
         (exp.Rand, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.Localtimestamp),
         "its value does not follow from the row",
@@ -109,10 +112,21 @@ REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
         "every row counts",
         "leave DISTINCT out, or SELECT DISTINCT with the unit in a subquery",
     ),
-    ((exp.Interval,), "dates are compared by days here", "write DATE_DIFF('day', from, to) and compare it to a number"),
+    (
+        (exp.Interval,),
+        "an interval is added to a date or compared to the difference of two timestamps",
+        "write day + INTERVAL 3 DAY, or DATE_DIFF('day', from, to) and compare it to a number",
+    ),
+    ((exp.TimeToUnix,), "timestamps are not numbers here", "write DATE_DIFF('second', from, to)"),
     ((exp.Star, exp.Tuple), "one value is needed here", "name one column"),
     ((exp.Escape,), "engines differ on escapes", "use CONTAINS, STARTS_WITH or REPLACE"),
-    ((exp.RegexpLike, exp.SimilarTo), "engines differ on regular expressions", "use LIKE, CONTAINS or STARTS_WITH"),
+    (
+        (exp.RegexpLike, exp.RegexpExtract, exp.RegexpReplace, exp.SimilarTo),
+        "engines differ on regular expressions",
+        "use LIKE, CONTAINS, STARTS_WITH, SPLIT_PART or SUBSTRING",
+    ),
+    ((exp.ConcatWs,), "its separators depend on which parts are NULL", "write a || '-' || b, or CONCAT(a, '-', b)"),
+    ((exp.DateBin,), "buckets of time begin with a day, an hour or a minute", "use DATE_TRUNC"),
     ((exp.Placeholder, exp.Parameter), "a question is asked with all its values", "write the value"),
     ((exp.Collate,), "text is compared by code points", "use LOWER on both sides"),
 )

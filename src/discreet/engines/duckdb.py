@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,8 +89,10 @@ class DuckDB:
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
         self._lock = Lock()
-        self._execute("SET enable_progress_bar = true")
-        self._execute("SET enable_progress_bar_print = false")
+        # A notebook without the widgets that would draw a bar has none, and `progress` does not know.
+        with suppress(duckdb.InvalidInputException):
+            self._execute("SET enable_progress_bar = true")
+            self._execute("SET enable_progress_bar_print = false")
 
     def add(
         self,

@@ -71,8 +71,50 @@ def test_features_of_each_unit_need_no_clipping(session: Session) -> None:
 
 
 def test_many_groups_get_gaussian_noise_and_a_search(session: Session) -> None:
-    assert kinds(session, BY_CITY) == ["Pure", "Gaussian"]
-    assert kinds(session, BY_CITY.replace("AVG(cost) AS mean", "COUNT(DISTINCT who) AS people")) == ["Pure", "Gaussian"]
+    many = "SELECT FLOOR(cost) AS c, COUNT(*) AS n, COUNT(DISTINCT who) AS people FROM visits GROUP BY 1"
+    assert kinds(session, many) == ["Pure", "Pure", "Gaussian"]
+    assert kinds(session, BY_CITY) == ["Pure", "Laplace", "Laplace", "Laplace"]
+
+
+QUANTILES = "SELECT city, MEDIAN(cost) AS m, QUANTILE(cost, 0.9) AS high, MAX(cost) AS most, COUNT(*) AS n FROM visits"
+
+
+@pytest.mark.parametrize(
+    ("budget", "unit"),
+    [
+        (dc.ApproxDP(5000, "1e-6"), dc.User("who")),
+        (dc.PureDP(5000), dc.User("who")),
+        (dc.ApproxDP(5000, "1e-6"), dc.User("who", neighbours="replace")),
+        (dc.ApproxDP(5000, "1e-6"), dc.Row()),
+    ],
+    ids=str,
+)
+def test_quantiles_are_answered_beside_sums(table: dict[str, np.ndarray], budget: Any, unit: Any) -> None:
+    with dc.connect(table, **FACTS | {"budget": budget, "unit": unit}) as session:
+        quote = session.price(f"{QUANTILES} GROUP BY city", epsilon=400)
+        assert float(quote.loss.epsilon) <= 400
+        assert [error.in_ranks for error in quote.errors] == [True, True, True, False]
+        answer = session.sql(f"{QUANTILES} GROUP BY city", epsilon=400)
+        assert answer.column("city") == CITIES
+        for name, q in (("m", 0.5), ("high", 0.9), ("most", 1.0)):
+            for city, value, (low, high) in zip(
+                CITIES, answer.column(name), answer.intervals()[name], strict=True
+            ):
+                true = np.quantile(table["cost"][table["city"] == city], q)
+                assert abs(value - true) < 40
+                assert low <= value <= high
+        assert answer.intervals(0.999)["m"] == [(0, 200)] * 4
+        whole = session.sql("SELECT MIN(cost) AS least FROM visits WHERE cost > 40", epsilon=100)
+        assert whole.rows[0][0] < 60
+
+
+def test_quantiles_of_groups_that_are_not_listed_show_with_them(table: dict[str, np.ndarray]) -> None:
+    with dc.connect(table, **FACTS | {"values": {}}) as session:
+        answer = session.sql(f"{QUANTILES} GROUP BY city", epsilon=10)
+        assert answer.column("city") == CITIES
+        assert all(30 < value < 100 for value in answer.column("m"))
+        alone = session.sql("SELECT cost, MEDIAN(cost) AS m FROM visits GROUP BY cost", epsilon=1)
+        assert len(alone.rows) < 5
 
 
 def test_rows_that_are_units_get_laplace_noise(table: dict[str, np.ndarray]) -> None:
@@ -104,7 +146,7 @@ def test_intervals_hold_the_truth_where_the_most_rows_are_declared(table: dict[s
             text = BY_CITY.replace("GROUP", f"WHERE cost < {1000 + number} GROUP")
             answer = session.sql(text, epsilon="0.9")
             assert not any("cover" in note for note in answer.notes)
-            without = replace(answer.spans, max_rows=None)
+            without = replace(answer.spans, measurement=replace(answer.spans.measurement, max_rows=None))
             for name, index in answer.measured.items():
                 for place, value in enumerate(true[name]):
                     low, high = answer.spans.interval(index, place, 0.9)

@@ -180,7 +180,7 @@ def test_undeclared_keys_show_only_when_many_people_share_them(session: Session,
     [
         "SELECT * FROM survey",
         "SELECT person, COUNT(*) FROM survey GROUP BY person",
-        "SELECT MEDIAN(spending) FROM survey",
+        "SELECT MEDIAN(income) FROM survey",
         "SELECT SUM(income) FROM survey",
         "SELECT COUNT(*) FROM elsewhere",
         "SELECT COUNT(*), random() FROM survey",

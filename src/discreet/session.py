@@ -45,12 +45,13 @@ from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
-from discreet.sql.plan import Query
+from discreet.sql.plan import Expression, Query
 from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussian_event, loss_of, plan, words
+from discreet.sql.quantiles import Cells, Rank
 from discreet.sql.relations import is_owned
 from discreet.sql.showing import quote_html, session_html
 from discreet.sql.statement import Groups, statement
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Quote", "Session"]
 
@@ -205,7 +206,8 @@ class Session:
         try:
             rows = self._engine.run(asked.statement)
             keys = len(asked.query.aggregate.keys)
-            groups = Groups.read(rows, keys, measurement.statistics, measurement.weights is not None)
+            owned = measurement.weights is not None
+            groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
         except Exception:
             return FAILED
         return pack(measurement.release(groups, asked.listed, source), source.private)
@@ -230,6 +232,7 @@ class Session:
     def _asked(self, query: Query, epsilon: Fraction) -> _Asked:
         listed = _listed_keys(query)
         sums = Sums(query.aggregate.measures)
+        ranked = _ranked(query, None if listed is None else len(listed))
         statistics = sums.statistics
         if listed is None and not any(s.kind == "units" for s in statistics):
             statistics = (*statistics, Statistic("units", None))
@@ -241,8 +244,9 @@ class Session:
             changes=self._unit.changes,
             budget=self._budget,
             epsilon=epsilon,
+            ranks=tuple(rank for _, rank in ranked),
         )
-        return _Asked(query, sums, listed, measurement, epsilon, self._budget)
+        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget)
 
 
 @dataclass(frozen=True)
@@ -251,6 +255,7 @@ class _Asked:
 
     query: Query
     sums: Sums
+    ranked: list[tuple[Expression, Rank]]
     listed: list[tuple[Any, ...]] | None
     measurement: Measurement
     epsilon: Fraction
@@ -270,7 +275,8 @@ class _Asked:
 
     @property
     def statement(self) -> str:
-        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.weights)
+        cells = [(argument, rank.cells) for argument, rank in self.ranked]
+        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.weights, cells)
 
     @property
     def loss(self) -> Budget:
@@ -287,3 +293,18 @@ def _listed_keys(query: Query) -> list[tuple[Any, ...]] | None:
     """All combinations of the listed values of the keys; None if any key has none."""
     lists = [key.values.values for key in query.aggregate.keys if key.values is not None]
     return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None
+
+
+def _ranked(query: Query, keys: int | None) -> list[tuple[Expression, Rank]]:
+    """The arguments and ranks of the quantiles, with cells chosen by what is declared."""
+    found = []
+    for measure in query.aggregate.measures:
+        if measure.function not in RANKED or measure.argument is None or measure.bounds is None:
+            continue
+        cells = Cells.of(measure.bounds, whole=measure.argument.type == "integer", keys=keys)
+        if measure.function == "quantile":
+            rank = Rank.quantile(measure.rank or Fraction(0), cells)
+        else:
+            rank = Rank.least(cells) if measure.function == "min" else Rank.largest(cells)
+        found.append((measure.argument, rank))
+    return found

@@ -24,10 +24,11 @@ from discreet.noise.grid import Doubles
 from discreet.sql import exports
 from discreet.sql.catalog import Type
 from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.plan import Call, Expression, Literal, Query, Ref
+from discreet.sql.plan import Call, Expression, Literal, Measure, Query, Ref
+from discreet.sql.quantiles import Drawn
 from discreet.sql.relations import quoted, text_of
 from discreet.sql.spans import Spans
-from discreet.sql.statistics import Sums
+from discreet.sql.statistics import RANKED, Sums
 
 __all__ = ["Answer", "assemble", "pack", "unpack"]
 
@@ -110,6 +111,7 @@ def pack(noisy: Noisy, private: bool) -> bytes:
         "norms": noisy.norms,
         "heavy": noisy.heavy,
         "hidden_below": noisy.hidden_below,
+        "drawn": [[[each.value, each.low, each.high] for each in column] for column in noisy.drawn],
         "private": private,
     }
     return json.dumps(stored).encode()
@@ -123,7 +125,8 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     norms = None if stored["norms"] is None else (stored["norms"][0], stored["norms"][1])
     rows, units = stored["heavy"]
     heavy = (rows[0], rows[1]), (units[0], units[1])
-    noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"])
+    drawn = tuple(tuple(Drawn(*each) for each in column) for column in stored["drawn"])
+    noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn)
     return noisy, stored["private"]
 
 
@@ -139,11 +142,17 @@ def assemble(
     noisy, private = unpack(payload)
     measures, statistics = query.aggregate.measures, measurement.statistics
     values = {statistic: noisy.sums[:, place] for place, statistic in enumerate(statistics)}
-    columns = [_rounded(m.function, sums.answer(i, values)) for i, m in enumerate(measures)]
+    drawn = iter(noisy.drawn)
+    columns = [
+        [_held(m, each.value) for each in next(drawn)]
+        if m.function in RANKED
+        else _rounded(m.function, sums.answer(i, values))
+        for i, m in enumerate(measures)
+    ]
     answers = zip(*columns, strict=True) if columns else [()] * len(noisy.keys)
     table = [(place, *key, *row) for place, (key, row) in enumerate(zip(noisy.keys, answers, strict=True))]
     shown = _post_process(query, table)
-    spans = Spans(sums, measures, statistics, measurement.norm, noisy, query.aggregate.max_rows)
+    spans = Spans(sums, measures, measurement, noisy)
     indices = {measure.name: index for index, measure in enumerate(measures)}
     measured = {
         output.name: indices[output.expression.name]
@@ -190,7 +199,7 @@ def _names(expression: Expression) -> set[str]:
 def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
     uncovered = [name for name, index in measured.items() if not spans.covers_clipping(index)]
     if uncovered and spans.noisy.norms is not None:
-        kind = "root of the sum of squares" if spans.norm == "l2" else "sum"
+        kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
         yield (
             f"Each unit's rows weigh at most {spans.noisy.norms[0]:g} ({kind} over groups). The intervals of"
             f" {', '.join(uncovered)} do not cover what heavier units lost by that: declare max_rows to include it."
@@ -251,6 +260,12 @@ def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[s
     keys = [text_of(Literal(value, kind)) for value, kind in zip(exact, kinds, strict=False)]
     numbers = [f"CAST({value!r} AS {'BIGINT' if isinstance(value, int) else 'DOUBLE'})" for value in values[-measures:]]
     return keys + (numbers if measures else [])
+
+
+def _held(measure: Measure, value: float) -> int | float:
+    """The least and largest of whole numbers are whole numbers."""
+    whole = measure.function != "quantile" and measure.argument is not None and measure.argument.type == "integer"
+    return round(value) if whole else value
 
 
 def _rounded(function: str, values: Doubles) -> list[int] | list[float]:

@@ -6,7 +6,8 @@ Guarantee. The unit is that of the table. The events are fixed before any data i
    alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups.
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
    moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
-3. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
+3. (quantiles) draws by rank, as `quantiles.py` says, on rows with the same weights.
+4. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
    alone in its groups shows up with probability at most `delta`: an `Approximate(0, delta)`.
 
 Noise is drawn on the totals themselves, which are whole numbers (`statement.py`); their grid is far finer than the one
@@ -19,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, inf, log, sqrt
+from math import ceil, exp, inf, isinf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
 from discreet.sql.statement import Groups, Norm, Weights, clipped
 from discreet.sql.statistics import Statistic
 
@@ -64,13 +66,15 @@ class Noisy:
     """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
     hidden_below: float | None = None
     """Where keys are not listed: the noisy number of units a group needs to show."""
+    drawn: tuple[tuple[Drawn, ...], ...] = ()
+    """For each quantile its value in each group."""
 
 
 @dataclass(frozen=True)
 class Measurement:
     """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic.
 
-    `weights` is None at row level. `search_epsilon` is spent on finding norms, in equal shares.
+    `weights` is None at row level. `search_epsilon` is spent on finding norms, in equal shares. `max_rows` is declared.
     """
 
     statistics: tuple[Statistic, ...]
@@ -80,6 +84,8 @@ class Measurement:
     weights: Weights | None = None
     search_epsilon: Fraction | None = None
     threshold_delta: Fraction | None = None
+    quantiles: QuantilePlan | None = None
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         for index in range(len(self.statistics)):
@@ -90,7 +96,7 @@ class Measurement:
         """Which norms are to be found: False for the one by rows, True for the one by groups."""
         if self.weights is None:
             return ()
-        kinds = {s.kind == "units" for s in self.statistics}
+        kinds = {s.kind == "units" for s in self.statistics} | ({False} if self.quantiles else set())
         return tuple(units for units in (False, True) if units in kinds and self._caps(units).searched)
 
     @cached_property
@@ -102,10 +108,12 @@ class Measurement:
         if self.searched:
             assert self.search_epsilon is not None
             said += [events.Pure(self.search_epsilon / len(self.searched))] * len(self.searched)
-        if self.norm == "l2":
-            said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
-        else:
+        if many and self.norm == "l1":
             said += [events.Laplace(self.ratio * steps * many, steps)] * many
+        elif many:
+            said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
+        if self.quantiles is not None:
+            said += self.quantiles.events
         if self.threshold_delta is not None:
             said.append(events.Approximate(Fraction(0), self.threshold_delta))
         return tuple(said)
@@ -157,10 +165,8 @@ class Measurement:
         """
         assert self.search_epsilon is not None
         epsilon = self.search_epsilon / len(self.searched)
-        index = next(j for j, s in enumerate(self.statistics) if (s.kind == "units") == units)
         caps, last = self._caps(units), self.top(units)
-        mean = float(self.deviation(index, 0) / (self.statistics[index].bound * G * H * caps.norms[0]))
-        slope = keys * (0.8 if self.norm == "l2" else 1.0) * mean
+        slope = keys * self._error(units)
         widest = 0 if self.norm == "l1" or units else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
         doubt = 2 / float(epsilon)
         weighed = doubt * 2.0**widest * 4 <= slope
@@ -181,6 +187,23 @@ class Measurement:
             base = least[len(said) - 1] + scales[0] * log(2) + scales[1] * log(2 * last)
             return len(said) - 1, (most * base, most * sum(scales))
         return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
+
+    def _error(self, units: bool) -> float:
+        """The mean error of a count in one group, for C = 1: of a statistic, or of a quantile's rank."""
+        index = next((j for j, s in enumerate(self.statistics) if (s.kind == "units") == units), None)
+        if index is None:
+            assert self.quantiles is not None
+            return self.quantiles.accuracy(0, Fraction(1, 2), 1)
+        noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(units).norms[0])
+        return float(noise) * (0.8 if self.norm == "l2" else 1.0)
+
+    def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], units: bool, chance: float) -> float:
+        """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
+        base, slope = heavy[units]
+        above = base + slope * log(1 / chance)
+        if units or not above:
+            return above
+        return inf if self.max_rows is None else above * max(self.max_rows - norms[0], 0.0)
 
     def threshold(self, cut: int) -> float:
         """The noisy number of units above which a key that is not listed may show, in totals' units."""
@@ -254,7 +277,16 @@ class Measurement:
         norms = None
         if self.weights is not None:
             norms = float(self.weights.rows.norms[cuts[0]]), float(self.weights.units.norms[cuts[1]])
-        return Noisy(tuple(keys[i] for i in shown), table, scales, norms, (heavy[0], heavy[1]), hidden)
+        visible = tuple(keys[i] for i in shown)
+        drawn: tuple[tuple[Drawn, ...], ...] = ()
+        if self.quantiles is not None:
+            caps = None if self.weights is None else self.weights.rows
+            found = [Histograms.read(each, caps, cuts[0]) for each in groups.cells]
+            moved = 1 if caps is None else caps.movement(1, cuts[0])
+            lost = 0.0 if norms is None else self.lost(norms, heavy, False, float(CLIPPED))
+            taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
+            drawn = self.quantiles.release(found, visible, moved, entropy, taken)
+        return Noisy(visible, table, scales, norms, (heavy[0], heavy[1]), hidden, drawn)
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:

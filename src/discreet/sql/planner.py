@@ -31,8 +31,9 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.sql.caps import Caps
 from discreet.sql.measurement import CANONICAL, Measurement
 from discreet.sql.plan import Query
-from discreet.sql.statement import Weights
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.quantiles import QuantilePlan, Rank
+from discreet.sql.statement import Norm, Weights
+from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "loss_of", "plan", "words"]
 
@@ -48,8 +49,6 @@ FEW_ROWS = 5
 """Up to this many rows of a unit, by declaration, are not clipped."""
 FEW_GROUPS = 4
 """The same for groups, in counts of units."""
-FEW_SUMS = 3
-"""Up to this many sums that a unit touches get Laplace noise where a δ is at hand."""
 DIGITS = 64
 """Values of ε in an octave, when one is looked for."""
 TYPICAL_KEYS = 100
@@ -68,13 +67,16 @@ class Expected:
     noise: float
     at_limit: float
     over_count: bool = False
+    in_ranks: bool = False
+    """Quantiles are off by so many rows in the order of values."""
 
     def __str__(self) -> str:
-        least, most = f"{self.noise:,.3g}", f"{self.at_limit:,.3g}"
-        each = least if self.noise == self.at_limit else f"{least} for units of one row each"
-        if self.noise < self.at_limit < inf:
-            each = f"{least} to {most}"
-        return f"{self.column} ± {each}{', over the rows of the cell' if self.over_count else ''}"
+        kind = " ranks" if self.in_ranks else " over the number of rows" if self.over_count else ""
+        if self.noise == self.at_limit:
+            return f"{self.column} ± {self.noise:,.3g}{kind}"
+        if self.at_limit == inf:
+            return f"{self.column} ± {self.noise:,.3g}{kind}, times the limit on a unit's rows"
+        return f"{self.column} ± {self.noise:,.3g} to {self.at_limit:,.3g}{kind}"
 
 
 @lru_cache(maxsize=1024)
@@ -87,25 +89,47 @@ def plan(
     changes: int,
     budget: Budget,
     epsilon: Fraction,
+    ranks: tuple[Rank, ...] = (),
 ) -> Measurement:
-    """The measurement that answers from these statistics for ε."""
+    """The measurement that answers from these statistics and ranks for ε.
+
+    Statistics and quantiles share ε, and δ, by their numbers of measures; statistics that only quantiles' keys need
+    count as one.
+    """
     thresholded = keys is None
     if thresholded and isinstance(budget, PureDP):
         remedy = "declare the values of the key columns, or use an ApproxDP budget"
         raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
-    groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
-    touched = max(1, min(groups, max_rows or groups) // 2) * len(statistics)
-    laplace = isinstance(budget, PureDP) or touched <= FEW_SUMS
-    weights = _weights(keys, max_rows, laplace) if owned else None
-    fresh = Measurement(statistics, "l1" if laplace else "l2", Fraction(1), changes, weights)
-    search = epsilon * SEARCH_SHARE if fresh.searched else None
     hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
-    if isinstance(budget, PureDP) or laplace:
-        ratio = 1 / (epsilon - (search or 0))
-    else:
-        searches = (search / len(fresh.searched),) * len(fresh.searched) if search else ()
-        ratio = _gaussian_ratio(epsilon, budget.delta - (hidden or 0), searches, changes)
-    return Measurement(statistics, fresh.norm, ratio, changes, weights, search, hidden)
+    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else Fraction(0)
+    groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
+    touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
+    laplace = not delta or touched <= _few(epsilon, delta)
+    weights = _weights(keys, max_rows, laplace) if owned else None
+    norm: Norm = "l1" if laplace else "l2"
+    asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
+    fresh = Measurement(statistics, norm, Fraction(1), changes, weights, quantiles=asked)
+    search = epsilon * SEARCH_SHARE if fresh.searched else None
+    searches = (search / len(fresh.searched),) * len(fresh.searched) if search else ()
+    left = epsilon - sum(searches)
+    share = Fraction(len(ranks), len(ranks) + len(statistics))
+    part = delta * share if statistics and not laplace else delta
+    for_ranks = ApproxDP(left * share, part) if delta else PureDP(left * share)
+    drawn = QuantilePlan.best(ranks, norm, for_ranks, keys if owned else 1, changes) if ranks else None
+    ratio = Fraction(1)
+    if statistics and laplace:
+        ratio = 1 / (left * (1 - share))
+    elif statistics and drawn is None:
+        ratio = _gaussian_ratio(epsilon, delta, searches, changes)
+    elif statistics:
+        ratio = _gaussian_ratio(left * (1 - share), delta - part, (), changes)
+    return Measurement(statistics, norm, ratio, changes, weights, search, hidden, drawn, max_rows)
+
+
+def _few(epsilon: Fraction, delta: Fraction) -> float:
+    """The number of sums that a unit touches up to which Laplace noise is smaller: it grows with the number, Gaussian
+    noise with its root."""
+    return float(0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
 
 
 def _weights(keys: int | None, max_rows: int | None, laplace: bool) -> Weights:
@@ -150,7 +174,7 @@ def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:
 def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]) -> Fraction:
     """The least ε, to two digits, at which every column is off by at most `error` in the mean."""
     for column in errors(Fraction(1)):
-        if column.over_count or column.at_limit == inf:
+        if column.over_count or column.in_ranks or column.at_limit == inf:
             reason = "a count or sum of units whose rows are limited"
             remedy = "declare max_rows, take one row of each unit, or give epsilon; for averages ask for SUM and COUNT"
             raise InvalidArgument("error", column.column, reason, remedy)
@@ -172,7 +196,12 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
     """What to expect of each measure that is released."""
     said = []
     mean = 0.8 if measurement.norm == "l2" else 1.0
+    ranked = 0
     for index, measure in enumerate(query.aggregate.measures):
+        if measure.function in RANKED:
+            said.append(_in_ranks(query, measurement, measure.name, ranked))
+            ranked += 1
+            continue
         needed = [(measurement.statistics.index(s), s) for s in sums.needs(index)]
         ends = []
         for last in (False, True):
@@ -189,6 +218,16 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
     return tuple(said)
 
 
+def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> Expected:
+    assert measurement.quantiles is not None
+    off = measurement.quantiles.accuracy(index, Fraction(1, 2), 1)
+    if measurement.weights is None:
+        return Expected(name, off, off, in_ranks=True)
+    norms = measurement.weights.rows.norms
+    limited = len(norms) == 1 or query.aggregate.max_rows is not None
+    return Expected(name, off * float(norms[0]), off * float(norms[-1]) if limited else inf, in_ranks=True)
+
+
 def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
     return measurement.top(statistic.kind == "units") if last and measurement.weights is not None else 0
 
@@ -197,7 +236,9 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     """The plan in words."""
     noise = "Gaussian" if measurement.norm == "l2" else "Laplace"
     names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics))
-    said = [f"{noise} noise on {names}"]
+    said = [f"{noise} noise on {names}"] if names else []
+    if measurement.quantiles is not None:
+        said.append("quantiles drawn by rank, with ends for their intervals")
     if measurement.weights is None:
         said.append("each row adds to one group")
     elif measurement.searched:

@@ -57,7 +57,7 @@ from discreet.noise.entropy import Entropy
 from discreet.noise.shape import Integers
 from discreet.sql.caps import Caps, G, H
 
-__all__ = ["LEVEL", "Cells", "Composition", "Drawn", "Histograms", "QuantilePlan", "Rank", "cells_sql"]
+__all__ = ["CLIPPED", "LEVEL", "Cells", "Composition", "Drawn", "Histograms", "QuantilePlan", "Rank", "cells_sql"]
 
 Key = tuple[Any, ...]
 Norm = Literal["l1", "l2"]
@@ -65,6 +65,9 @@ Composition = Literal["sum", "squares"]
 
 LEVEL = Fraction(19, 20)
 """The level of intervals, fixed when they are drawn: at lower levels they are the same, at higher ones the bounds."""
+CLIPPED = Fraction(1, 500)
+"""The part of 1 − LEVEL that is left to the bound on what clipping took away."""
+MISSED = 1 - LEVEL - CLIPPED
 MOST_CELLS, FEWEST_CELLS, ALL_CELLS = 1 << 16, 1 << 8, 1 << 20
 """Cells of one group, and of all groups together unless there are very many."""
 MANY = 1 << 40
@@ -123,7 +126,7 @@ class Cells:
         edge = bounds.lower + (place + Fraction(side, 2)) * self.line.step + side * DOUBLE * bounds.width
         # The last cell also has what is left up to the bound.
         edge = bounds.upper if side > 0 and place >= self.line.size - 1 else min(max(edge, bounds.lower), bounds.upper)
-        return float_down(edge) if side < 0 else float_up(edge)
+        return (float_down(edge) if side < 0 else float_up(edge)) + 0.0  # no −0.0
 
 
 def cells_sql(cells: Sequence[str], keys: Sequence[str], *, rows: str = "r", units: str | None = "q") -> list[str]:
@@ -312,14 +315,14 @@ class QuantilePlan:
         if rank.kind != "quantile":
             outward = OUTWARD if rank.kind == "max" else 1 - OUTWARD
             past, short = _slopes(rank.q, epsilon, outward)
-            inside = _reach(rank, 1 - LEVEL, max(past, short))
+            inside = _reach(rank, MISSED, max(past, short))
             return (_Draw(rank, past, short, -inside if rank.kind == "max" else inside),)
         if not self.with_intervals:
             return (_Draw(rank, *_slopes(rank.q, epsilon), Fraction(0)),)
         for_value, for_end = SHARES[self.composition]
         value = _Draw(rank, *_slopes(rank.q, epsilon * for_value), Fraction(0))
         past, short = _slopes(rank.q, epsilon * for_end)
-        ends = (-_reach(rank, (1 - LEVEL) / 2, past), _reach(rank, (1 - LEVEL) / 2, short))
+        ends = (-_reach(rank, MISSED / 2, past), _reach(rank, MISSED / 2, short))
         return value, _Draw(rank, past, short, ends[0]), _Draw(rank, past, short, ends[1])
 
     def accuracy(self, index: int, beta: Fraction, movement: int) -> float:
@@ -363,7 +366,7 @@ def _reach(rank: Rank, chance: Fraction, slope: Fraction) -> Fraction:
 
 def _drawn(rank: Rank, places: Sequence[int]) -> Drawn:
     cells, bounds = rank.cells, rank.cells.line.bounds
-    low, high = float_down(bounds.lower), float_up(bounds.upper)
+    low, high = float(bounds.lower), float(bounds.upper)
     value = cells.value(places[0])
     if rank.kind == "max":
         return Drawn(value, cells.value(places[0], -1), high)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.sql.measurement import Noisy
+from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Measure
-from discreet.sql.statement import Norm
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.quantiles import LEVEL
+from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Spans"]
 
@@ -27,21 +27,22 @@ class Spans:
 
     sums: Sums
     measures: tuple[Measure, ...]
-    statistics: tuple[Statistic, ...]
-    norm: Norm
+    measurement: Measurement
     noisy: Noisy
-    max_rows: int | None
 
     def covers_clipping(self, index: int) -> bool:
         """Whether the intervals of a measure hold its value without clipping."""
-        return all(math.isfinite(self._lost(statistic, 0.5)) for statistic in self.sums.needs(index))
+        kinds = {statistic.kind == "units" for statistic in self.sums.needs(index)} or {False}
+        return all(math.isfinite(self._lost(units, 0.5)) for units in kinds)
 
     def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that hold the value of a measure in one row with probability at least `level`."""
+        measure = self.measures[index]
+        if measure.function in RANKED:
+            return self._drawn(index, row, level)
         needs = self.sums.needs(index)
         tail = (1 - level) / len(needs)
         sides: list[tuple[float, ...]] = [self._side(statistic, row, tail) for statistic in needs]
-        measure = self.measures[index]
         if measure.function in ("variance", "stddev") and sides[0][0] < 0 < sides[0][1]:
             sides[0] = (*sides[0], 0.0)
         values = [_value(measure.function, float(needs[0].middle), corner) for corner in itertools.product(*sides)]
@@ -52,10 +53,19 @@ class Spans:
             least = 0.0
         return max(min(values), least), max(min(max(values), most), least)
 
+    def _drawn(self, index: int, row: int, level: float) -> tuple[float, float]:
+        """Ends that were drawn with the value, at one level; beyond it only the bounds are sure."""
+        measure = self.measures[index]
+        ranked = [each for each, other in enumerate(self.measures) if other.function in RANKED]
+        drawn = self.noisy.drawn[ranked.index(index)][row]
+        if level <= LEVEL or measure.bounds is None:
+            return drawn.low, drawn.high
+        return float(measure.bounds.lower), float(measure.bounds.upper)
+
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
-        place = self.statistics.index(statistic)
+        place = self.measurement.statistics.index(statistic)
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
-        lost = self._lost(statistic, tail / 2)
+        lost = self._lost(statistic.kind == "units", tail / 2)
         if lost in (0.0, math.inf):
             reach, lost = self._reach(tail) * scale, 0.0
         else:
@@ -64,24 +74,15 @@ class Spans:
         return value - reach + lost * min(low, 0.0), value + reach + lost * max(high, 0.0)
 
     def _reach(self, tail: float) -> float:
-        if self.norm == "l1":
+        if self.measurement.norm == "l1":
             return math.log(1 / tail)
         from scipy.special import ndtri
 
         return -float(ndtri(tail / 2))
 
-    def _lost(self, statistic: Statistic, tail: float) -> float:
-        """The most rows (or units) that clipping took from one group, except with probability `tail`."""
-        if self.noisy.norms is None:
-            return 0.0
-        units = statistic.kind == "units"
-        base, slope = self.noisy.heavy[units]
-        heavy = base + slope * math.log(1 / tail)
-        if heavy == 0:
-            return 0.0
-        if units:
-            return heavy
-        return math.inf if self.max_rows is None else heavy * max(self.max_rows - self.noisy.norms[0], 0.0)
+    def _lost(self, units: bool, chance: float) -> float:
+        norms = self.noisy.norms
+        return 0.0 if norms is None else self.measurement.lost(norms, self.noisy.heavy, units, chance)
 
 
 def _one_row(statistic: Statistic) -> tuple[float, float]:

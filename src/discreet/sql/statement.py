@@ -21,13 +21,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet.sql.caps import Caps, G, H
-from discreet.sql.plan import Aggregate
+from discreet.sql.plan import Aggregate, Expression
+from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, quoted, select, text_of, unguarded_text
 from discreet.sql.statistics import Statistic
 
 __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
 
 Norm = Literal["l1", "l2"]
+CELLS = 4
+"""The number of the first part that counts rows by cell."""
 Key = tuple[Any, ...]
 Sums = tuple[tuple[int, ...], tuple[int, ...]]
 """Plain and divided sums, one for each statistic."""
@@ -46,26 +49,68 @@ class Weights:
         return self.units if statistic.kind == "units" else self.rows
 
 
-def statement(aggregate: Aggregate, statistics: Sequence[Statistic], weights: Weights | None) -> str:
-    """The SQL that computes everything a release needs, in DuckDB's dialect; without weights, at row level."""
+def statement(
+    aggregate: Aggregate,
+    statistics: Sequence[Statistic],
+    weights: Weights | None,
+    ranked: Sequence[tuple[Expression, Cells]] = (),
+) -> str:
+    """The SQL that computes everything a release needs, in DuckDB's dialect; without weights, at row level.
+
+    `ranked` are the arguments of quantiles, whose values are counted by cell. Each row that comes back is the number of
+    its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms, then cells), its bucket, an octave
+    or a cell, a count, the keys, and sums.
+    """
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
     named = [f"{text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
     owner = [] if weights is None else ["u"]
-    arguments, columns = _columns(aggregate, statistics)
+    arguments, columns = _columns(aggregate, statistics, [argument for argument, _ in ranked])
     named += [f"{text} AS {name}" for name, text in arguments.items()] + [f"{quoted(OWNER)} AS {u}" for u in owner]
-    values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=True)) if s.bounds]
-    counted = sorted({c for s, c in zip(statistics, columns, strict=True) if s.kind == "present" and c in arguments})
+    values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
+    placed = zip(ranked, columns[len(statistics) :], strict=True)
+    values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
+    counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
     rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input)})"
     rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
-    if weights is not None:
-        return _weighed(aggregate, keys, rows, statistics, columns, weights)
-    sums = [_summed(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=True))]
-    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join([*keys, *sums])} FROM ({rows}){grouped}"
+    each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
+    of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
+    blanks = ["NULL"] * max(2 * len(statistics), 1)
+    shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks)
+    return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
 
-def _columns(aggregate: Aggregate, statistics: Sequence[Statistic]) -> tuple[dict[str, str], list[str]]:
-    """The arguments as named texts, and for each statistic the column it reads.
+@dataclass(frozen=True)
+class _Shape:
+    """What is summed, and the columns that come back."""
+
+    keys: list[str]
+    of_rows: list[tuple[Statistic, str, int]]
+    of_units: bool
+    cells: int
+    blanks: list[str]
+
+    def row(self, head: str, values: Sequence[str]) -> str:
+        return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :]])
+
+    def grouped(self, *columns: str) -> str:
+        listed = ", ".join([*columns, *self.keys])
+        return f" GROUP BY {listed}" if listed else ""
+
+
+def _plain(rows: str, shape: _Shape) -> str:
+    """Each row is a unit: one pass for the sums, one for each column of cells."""
+    sums = [_summed(*each) for each in shape.of_rows]
+    parts = [f"SELECT {shape.row('0, 0, NULL, NULL', sums)} FROM r{shape.grouped()}"] if sums else []
+    for i in range(shape.cells):
+        shown = shape.row(f"{CELLS + i}, 0, c{i}, COUNT(*)", ["0"])
+        parts.append(f"SELECT {shown} FROM r WHERE c{i} IS NOT NULL{shape.grouped(f'c{i}')}")
+    return f"WITH r AS NOT MATERIALIZED ({rows}) {' UNION ALL '.join(parts)}"
+
+
+def _columns(
+    aggregate: Aggregate, statistics: Sequence[Statistic], ranked: Sequence[Expression]
+) -> tuple[dict[str, str], list[str]]:
+    """The arguments as named texts, and for each statistic and quantile the column it reads.
 
     What statistics with bounds read needs no guard against NaN and infinities, for they pass over those; counts of the
     same argument count what they kept.
@@ -73,7 +118,8 @@ def _columns(aggregate: Aggregate, statistics: Sequence[Statistic]) -> tuple[dic
     bounded = {s.argument: j for j, s in reversed(list(enumerate(statistics))) if s.bounds is not None}
     arguments: dict[str, str] = {}
     columns: list[str] = []
-    names = {a: f"a{i}" for i, a in enumerate(dict.fromkeys(s.argument for s in statistics if s.argument is not None))}
+    used = [*(s.argument for s in statistics if s.argument is not None), *ranked]
+    names = {argument: f"a{i}" for i, argument in enumerate(dict.fromkeys(used))}
     for statistic in statistics:
         argument = statistic.argument
         if argument is None:
@@ -85,38 +131,38 @@ def _columns(aggregate: Aggregate, statistics: Sequence[Statistic]) -> tuple[dic
             arguments[names[argument]] = text_of(argument)
         shared = statistic.kind == "present" and argument in bounded
         columns.append(f"x{bounded[argument]}" if shared else names[argument])
+    for place, argument in enumerate(ranked):
+        # A count of the same argument keeps its guarded text, so this one has a name of its own.
+        name = names[argument] if argument in bounded else f"b{place}"
+        arguments[name] = f"CAST({unguarded_text(argument, aggregate.input)} AS DOUBLE)"
+        columns.append(name)
     return arguments, columns
 
 
-def _weighed(
-    aggregate: Aggregate,
-    keys: list[str],
-    rows: str,
-    statistics: Sequence[Statistic],
-    columns: list[str],
-    weights: Weights,
-) -> str:
-    of_rows = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=True)) if s.kind != "units"]
-    of_units = len(of_rows) < len(statistics)
-    owners = ", ".join(["u", *keys])
+def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
+    """Units are weighed by their norms, which take a pass over their rows before the passes that sum."""
     squared = weights.norm == "l2"
     root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if squared else ("", "CAST(n AS DOUBLE)")
-    empty = ["NULL"] * (2 * len(statistics))
+    owned = _within("b, g", weights.rows)
     parts = []
-    if of_rows:
-        sums = [_summed(*each) for each in of_rows] + [_divided(*each) for each in of_rows]
-        shown = ", ".join(["0, b, NULL, NULL", *keys, *sums, *empty[len(sums) :]])
-        parts.append(f"SELECT {shown} FROM r JOIN {_within('b, g', weights.rows)} GROUP BY {', '.join(['b', *keys])}")
-        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", len(keys) + len(empty)))
-    if of_units:
-        shown = ", ".join(["1, e, NULL, NULL", *keys, "COUNT(*)", "SUM(h)", *empty[2:]])
-        parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)} GROUP BY {', '.join(['e', *keys])}")
-        parts.append(_histogram(3, "e", "0", len(keys) + len(empty)))
+    if shape.of_rows:
+        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
+        parts.append(f"SELECT {shape.row('0, b, NULL, NULL', sums)} FROM r JOIN {owned}{shape.grouped('b')}")
+    for i in range(shape.cells):
+        shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
+        parts.append(f"SELECT {shown} FROM r JOIN {owned} WHERE c{i} IS NOT NULL{shape.grouped('b', f'c{i}')}")
+    if shape.of_rows or shape.cells:
+        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", shape))
+    if shape.of_units:
+        shown = shape.row("1, e, NULL, NULL", ["COUNT(*)", "SUM(h)"])
+        parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)}{shape.grouped('e')}")
+        parts.append(_histogram(3, "e", "0", shape))
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = "NOT MATERIALIZED" if is_plain(aggregate.input) else "MATERIALIZED"
+    owners = ", ".join(["u", *shape.keys])
     return (
         f"WITH r AS {kept} ({rows}), "
-        f"p AS {'' if of_units else 'NOT '}MATERIALIZED "
+        f"p AS {'' if shape.of_units else 'NOT '}MATERIALIZED "
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
         f"q AS MATERIALIZED (SELECT u, t, y, {weights.rows.bucket('y', squared=squared)} AS b, "
         f"{weights.units.bucket('w', squared=squared)} AS e, "
@@ -133,8 +179,8 @@ def _within(columns: str, caps: Caps) -> str:
     return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) USING (u)"
 
 
-def _histogram(part: int, bucket: str, spread: str, blanks: int) -> str:
-    shown = ", ".join([f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * blanks])
+def _histogram(part: int, bucket: str, spread: str, shape: _Shape) -> str:
+    shown = ", ".join([f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys), *shape.blanks])
     return f"SELECT {shown} FROM q GROUP BY 2, 3"
 
 
@@ -155,31 +201,34 @@ def _divided(statistic: Statistic, column: str, place: int) -> str:
 @dataclass(frozen=True)
 class Groups:
     """What the statement returned: for each key and bucket the plain and divided sums; how many units there are in each
-    bucket of rows, by octaves of rows over norm, and in each bucket of groups."""
+    bucket of rows, by octaves of rows over norm, and in each bucket of groups; and rows by cell, for quantiles."""
 
     rows: dict[Key, dict[int, Sums]]
     units: dict[Key, dict[int, Sums]]
     by_rows: dict[tuple[int, int], int]
     by_groups: dict[int, int]
+    cells: tuple[list[tuple[Any, ...]], ...] = ()
 
     @classmethod
-    def read(cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool) -> Groups:
+    def read(
+        cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool, ranked: int = 0
+    ) -> Groups:
         """Rows of `statement`, in whatever order they came."""
-        if not owned:
-            blank = (0,) * len(statistics)
-            return cls({row[:keys]: {0: (tuple(int(v or 0) for v in row[keys:]), blank)} for row in found}, {}, {}, {})
-        many = sum(s.kind != "units" for s in statistics)
-        groups = cls(defaultdict(dict), defaultdict(dict), {}, {})
+        many = sum(s.kind != "units" or not owned for s in statistics)
+        groups = cls(defaultdict(dict), defaultdict(dict), {}, {}, tuple([] for _ in range(ranked)))
         for part, bucket, spread, count, *rest in found:
-            key, values = tuple(rest[:keys]), [int(value or 0) for value in rest[keys:]]
+            key, values = tuple(rest[:keys]), rest[keys:]
             if part == 0:
-                groups.rows[key][bucket] = (tuple(values[:many]), tuple(values[many : 2 * many]))
+                whole = [int(value or 0) for value in values]
+                groups.rows[key][bucket] = (tuple(whole[:many]), tuple(whole[many : 2 * many]))
             elif part == 1:
-                groups.units[key][bucket] = (tuple(values[:1]), tuple(values[1:2]))
+                groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:
                 groups.by_rows[bucket, spread] = int(count)
-            else:
+            elif part == 3:
                 groups.by_groups[bucket] = int(count)
+            else:
+                groups.cells[part - CELLS].append((bucket, spread, int(count), int(values[0] or 0), *key))
         return groups
 
     @property

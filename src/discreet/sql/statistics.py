@@ -23,16 +23,18 @@ from typing import Literal
 import numpy as np
 
 from discreet.core.domains import Bounds
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
 from discreet.sql.plan import Expression, Measure
 
-__all__ = ["Statistic", "Sums"]
+__all__ = ["RANKED", "Statistic", "Sums"]
 
 Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
 
 STEPS = 1 << 12
 """Grid steps in a value's bound: rounding is then below a hundredth of a per cent of it."""
+RANKED = ("min", "max", "quantile")
+"""Measures that are drawn from the order of values, not computed from sums (`quantiles.py`)."""
 NARROW = 1 << 30
 """Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
 LARGEST = sys.float_info.max
@@ -127,12 +129,11 @@ def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
         return (Statistic("units", None),)
     if measure.function == "count":
         return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
-    if measure.function in ("min", "max", "quantile"):
-        reason = "only counts, sums, averages and their spreads are released so far"
-        raise Unsupported(measure.function.upper(), reason, "ask for COUNT, SUM, AVG, VARIANCE or STDDEV")
     if bounds is None:
         remedy = "declare bounds for its columns, or write CLAMP(…, low, high)"
-        raise InvalidArgument(measure.function.upper(), measure.name, "of a value with known bounds", remedy)
+        raise InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
+    if measure.function in RANKED:
+        return ()
     if measure.function == "sum" and not averaged:
         return (Statistic("raw", argument, bounds),)
     pair = (Statistic("centred", argument, bounds), Statistic("present", argument))

@@ -24,10 +24,10 @@ STYLE = """
 .discreet th, .discreet td { text-align: left; vertical-align: top; color: inherit; white-space: pre-wrap; }
 .discreet th { font-weight: 600; border-bottom-width: 2px; }
 .discreet .right { text-align: right; white-space: nowrap; }
-.discreet .facts th { font-weight: inherit; opacity: .7; border: 0; white-space: nowrap; }
+.discreet .facts th { font-weight: inherit; color: #77818b; border: 0; white-space: nowrap; }
 .discreet .facts td { border: 0; }
 .discreet p { margin: .35em 0; max-width: 60em; }
-.discreet .quiet { opacity: .7; }
+.discreet .quiet { color: #77818b; }
 .discreet .alarm { border-left: 4px solid #d23f31; padding-left: .6em; font-weight: 600; }
 .discreet .gauge { display: inline-block; width: 12em; height: .7em; margin-right: .6em; border-radius: .35em; }
 .discreet .gauge { background: #8884; overflow: hidden; vertical-align: baseline; }

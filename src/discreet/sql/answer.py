@@ -185,8 +185,8 @@ def _keys(query: Query) -> Iterator[str]:
 
 
 def _type(expression: Expression, query: Query) -> Type:
-    """What a released column holds: whole numbers stay whole where no measure but counts goes into them."""
-    fractions = {m.name for m in query.aggregate.measures if m.function not in ("count", "count_units")}
+    """What a released column holds: whole numbers stay whole where just counts, least and largest go into them."""
+    fractions = {m.name for m in query.aggregate.measures if m.function not in ("count", "count_units", "min", "max")}
     return "real" if expression.type == "integer" and fractions & _names(expression) else expression.type
 
 

@@ -1,15 +1,22 @@
 """The canonical text: the same for the same question, another for another."""
 
+import dataclasses
+import datetime
 import json
+import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from tests.sql.execution import aggregated
 from tests.sql.fixtures import cases
-from tests.sql.tables import CATALOG
+from tests.sql.tables import CATALOG, VISITS, data
 
-from discreet.core.domains import Bounds
+from discreet.core.domains import Bounds, Categories
 from discreet.sql.canonical import canonical
-from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.catalog import Catalog, Column, Link, Table
 from discreet.sql.parse import parse
+from discreet.sql.plan import Aggregate, Call, Join, Literal, Measure, Named, Order, Query
 
 SAME = [
     (
@@ -84,4 +91,130 @@ def test_other_bounds_are_another_question() -> None:
 def test_the_text_is_json_and_steady(case: object) -> None:
     query = parse(case.sql, CATALOG)
     assert canonical(query) == canonical(parse(case.sql, CATALOG))
-    assert set(json.loads(canonical(query))) == {"input", "keys", "measures", "outputs", "having", "order", "limit"}
+    assert set(json.loads(canonical(query))) == {
+        "input",
+        "keys",
+        "measures",
+        "max_rows",
+        "outputs",
+        "having",
+        "order",
+        "limit",
+    }
+
+
+def another(name: str, value: Any) -> Any:
+    """A value of the same kind that is not the same."""
+    if value is None:
+        return {"bounds": Bounds(0, 7), "values": Categories((7,)), "unit": "another"}.get(name, 7)
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, datetime.date):
+        return value + datetime.timedelta(days=1)
+    if isinstance(value, Bounds):
+        return Bounds(value.lower, value.upper + 1)
+    if isinstance(value, Categories):
+        return Categories((*value.values, "another"))
+    return value + "x" if isinstance(value, str) else value + 1
+
+
+MATTERS: dict[type, tuple[str, ...]] = {
+    Literal: ("value", "type"),
+    Call: ("function", "type"),
+    Join: ("kind", "most"),
+    Measure: ("function", "rank", "bounds"),
+    Aggregate: ("max_rows",),
+    Table: ("name", "unit", "private"),
+    Order: ("descending",),
+    Query: ("limit",),
+    Named: ("bounds", "values"),
+}
+"""What can be changed alone; of names that columns have on the way, none matters."""
+
+
+def changed(node: Any, inside: type | None = None) -> Iterator[tuple[str, Any]]:
+    """The plan with one thing in it changed, for every such thing."""
+    if isinstance(node, tuple):
+        for place, part in enumerate(node):
+            for what, other in changed(part, inside):
+                yield what, (*node[:place], other, *node[place + 1 :])
+    elif dataclasses.is_dataclass(node):
+        for field in dataclasses.fields(node):
+            value = getattr(node, field.name)
+            for what, other in changed(value, type(node)):
+                yield what, altered(node, field.name, other)
+            # What is known of a column on the way shows where it is used.
+            if field.name in MATTERS.get(type(node), ()) and not (type(node) is Named and inside is not Aggregate):
+                yield f"{type(node).__name__}.{field.name}", altered(node, field.name, another(field.name, value))
+
+
+def altered(node: Any, name: str, other: Any) -> Any:
+    """A copy that skips the checks of what fits together."""
+    copy = object.__new__(type(node))
+    for field in dataclasses.fields(node):
+        object.__setattr__(copy, field.name, other if field.name == name else getattr(node, field.name))
+    return copy
+
+
+@pytest.mark.parametrize("case", cases("plans.txt"), ids=lambda case: case.title)
+def test_a_plan_with_one_thing_changed_has_another_text(case: Any) -> None:
+    query = parse(case.sql, CATALOG)
+    texts = [(what, canonical(other)) for what, other in changed(query)]
+    assert len(texts) > 3
+    assert not [what for what, text in texts if text == canonical(query)]
+
+
+SOURCES = (
+    "visits",
+    "visits AS v",
+    "(SELECT * FROM visits)",
+    "(SELECT age AS cost, cost AS age, city, patient FROM visits)",
+    "(SELECT patient, city, age + 0 AS age, cost FROM visits)",
+    "(SELECT patient, city, cost, age FROM visits WHERE age > 30)",
+    "(SELECT * FROM visits) WHERE age > 30",
+    "visits WHERE 30 < age",
+    "visits JOIN drugs USING (patient)",
+    "drugs JOIN visits USING (patient)",
+    "(SELECT patient, city, MAX(age) AS age, MIN(cost) AS cost FROM visits GROUP BY 1, 2)",
+    "(SELECT patient, city, MIN(age) AS age, MAX(cost) AS cost FROM visits GROUP BY 1, 2)",
+)
+
+
+def test_questions_with_one_text_have_one_answer() -> None:
+    rng = random.Random(5)
+    rows = data(rng)
+    texts: dict[str, tuple[str, Any]] = {}
+    shared = 0
+    for _ in range(600):
+        shown = rng.choice(("COUNT(*)", "SUM(age)", "SUM(cost)", "AVG(age) AS a", "AVG(cost)", "COUNT(age)"))
+        key = rng.choice(("", "city", "UPPER(city)"))
+        sql = f"SELECT {shown} FROM {rng.choice(SOURCES)}" + (f" GROUP BY {key}" if key else "")
+        aggregate = parse(sql, CATALOG).aggregate
+        found = [tuple(row.values()) for row in aggregated(aggregate, rows)]
+        first, wanted = texts.setdefault(canonical(aggregate), (sql, found))
+        shared += first != sql
+        assert found == wanted, (first, sql)
+    assert shared > 50
+    assert len({repr(found) for _, found in texts.values()}) > len(texts) / 2
+
+
+def test_what_a_table_is_belongs_to_the_text() -> None:
+    columns = (Column("u", "integer"), Column("v", "integer"), Column("x", "real", Bounds(0, 1)))
+    tables = [
+        Table("t", columns, "u"),
+        Table("t", columns, "v"),
+        Table("t", columns),
+        Table("t", columns, "u", max_rows=3),
+        Table("t", (*columns[:2], Column("x", "integer", Bounds(0, 1))), "u"),
+    ]
+    texts = {canonical(parse("SELECT SUM(x) FROM t", Catalog((table,)))) for table in tables}
+    assert len(texts) == len(tables)
+    linked = [
+        Table("l", columns, link=Link(column, "visits", key), max_matches=most)
+        for column, key, most in (("u", "age", 2), ("v", "age", 2), ("u", "patient", 2), ("u", "age", 3))
+    ]
+    sql = "SELECT COUNT(*) FROM visits JOIN l ON l.{} = visits.{}"
+    texts = {
+        canonical(parse(sql.format(table.link.column, table.link.key), Catalog((VISITS, table)))) for table in linked
+    }
+    assert len(texts) == len(linked)

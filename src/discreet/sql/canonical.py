@@ -53,6 +53,7 @@ def canonical(plan: Query | Aggregate) -> str:
         "input": below,
         "keys": keys,
         "measures": [_measure(measure, tokens) for measure in aggregate.measures],
+        "max_rows": aggregate.max_rows,
     }
     if isinstance(plan, Query):
         released = _numbered("released", aggregate.keys, aggregate.measures)

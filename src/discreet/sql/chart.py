@@ -85,8 +85,7 @@ class _Layout:
     @property
     def crowded(self) -> bool:
         """Whether intervals drawn one by one would hide each other."""
-        many = self.axis is not None and len(self.axis[1].values) > MOST_WHISKERS
-        return self.continuous and (many or self.colour is not None)
+        return self.continuous and (self.places > MOST_WHISKERS or self.colour is not None)
 
     @property
     def columns(self) -> int:
@@ -99,20 +98,24 @@ class _Layout:
         return [pair for pair in (self.axis, self.colour, self.facet) if pair is not None]
 
     @property
+    def places(self) -> int:
+        """Values along the axis."""
+        return 1 if self.axis is None else max(1, len(self.axis[1].values))
+
+    @property
     def step(self) -> int:
         """How much room each value of the axis gets."""
-        places = 1 if self.axis is None else len(self.axis[1].values)
         least = 13 * (1 if self.colour is None else len(self.colour[1].values))
         if self.upright:
-            return max(14, least, min(84, (220 if self.facet else 560) // places))
-        return max(30 if places <= 12 else 22, least)
+            return max(14, least, min(84, (220 if self.facet else 560) // self.places))
+        return max(30 if self.places <= 12 else 22, least)
 
     @property
     def size(self) -> dict[str, int]:
         """Width and height of a panel."""
         if self.axis is None:
             return {"width": 440, "height": 44}
-        long = self.step * len(self.axis[1].values)
+        long = self.step * self.places
         if not self.upright:
             beside = min(self.columns, self.panels)
             return {"width": 240 if self.facet or beside > 2 else {1: 460, 2: 300}[beside], "height": long}

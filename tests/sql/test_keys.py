@@ -194,3 +194,10 @@ def test_expressions_that_grow_through_subqueries_are_not_followed() -> None:
     steps = ["s0 AS (SELECT age AS x FROM visits)"]
     steps += [f"s{i} AS (SELECT x * x + x AS x FROM s{i - 1})" for i in range(1, 30)]
     assert values_of(f"WITH {', '.join(steps)} SELECT x, COUNT(*) FROM s29 GROUP BY x") is None
+
+
+def test_conditions_on_dates_and_texts_say_nothing_about_numbers_made_of_them() -> None:
+    inner = "SELECT MONTH(day) AS x FROM visits WHERE day > DATE '1970-01-01' UNION ALL SELECT dose FROM drugs"
+    assert values_of(f"SELECT x, COUNT(*) FROM ({inner}) AS u GROUP BY x") is None
+    assert values_of("SELECT LENGTH(drug) AS n, COUNT(*) FROM drugs WHERE drug > 'a' GROUP BY n") is None
+    assert values_of("SELECT MONTH(day) AS m, COUNT(*) FROM visits WHERE day > DATE '1970-01-01' GROUP BY m") is not None

@@ -79,7 +79,9 @@ class Conditions:
         return tuple(dict.fromkeys(float(v) if isinstance(v, Fraction) else v for v in common))
 
     def range(self, expression: Expression) -> tuple[End, End]:
-        """The ends between which a number lies."""
+        """The ends between which a number lies; of what is no number nothing is known."""
+        if expression.type not in ("integer", "real"):
+            return -math.inf, math.inf
         same: list[Expression] = [expression, Call("cast", (expression,), "real")]
         low = [Fraction(value) for part in same for value in self._least.get(part, [])]
         high = [Fraction(value) for part in same for value in self._most.get(part, [])]

@@ -38,7 +38,7 @@ from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Standing
 from discreet.noise.entropy import Entropy, chosen
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.canonical import canonical
@@ -48,7 +48,7 @@ from discreet.sql.parse import parse
 from discreet.sql.plan import Expression, Query
 from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussian_event, loss_of, plan, words
 from discreet.sql.quantiles import Cells, Rank
-from discreet.sql.relations import is_owned
+from discreet.sql.relations import is_owned, tables_in
 from discreet.sql.showing import quote_html, session_html
 from discreet.sql.statement import Groups, statement
 from discreet.sql.statistics import RANKED, Statistic, Sums
@@ -132,6 +132,20 @@ class Session:
         return session_html(self._catalog, unit, self._budget, self.spent, self.remaining, used)
 
     @property
+    def account(self) -> tuple[str, ...]:
+        """Where the books are charged: the data set, and the study and analyst within it."""
+        return self._account
+
+    @property
+    def standing(self) -> tuple[Standing, ...]:
+        """How the account and all above it stand in the books."""
+        return self._ledger.standing(self._account)
+
+    def progress(self) -> float | None:
+        """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
+        return self._engine.progress()
+
+    @property
     def spent(self) -> Loss:
         """What was charged so far, all composed."""
         events = tuple(self._ledger.events(self._account))
@@ -201,16 +215,16 @@ class Session:
         return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, signed)
 
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
-        """The noisy sums, packed; a failure of the engine is an answer too, and says nothing about the data."""
+        """The noisy sums, packed; a failure is an answer too, and says nothing about the data."""
         measurement = asked.measurement
         try:
             rows = self._engine.run(asked.statement)
             keys = len(asked.query.aggregate.keys)
             owned = measurement.weights is not None
             groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
+            return pack(measurement.release(groups, asked.listed, source), source.private)
         except Exception:
             return FAILED
-        return pack(measurement.release(groups, asked.listed, source), source.private)
 
     def close(self) -> None:
         """Let go of the engine and the books."""
@@ -246,7 +260,8 @@ class Session:
             epsilon=epsilon,
             ranks=tuple(rank for _, rank in ranked),
         )
-        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget)
+        sources = {name: self._engine.identity(name) for name in sorted(tables_in(query.aggregate.input))}
+        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources)
 
 
 @dataclass(frozen=True)
@@ -260,12 +275,19 @@ class _Asked:
     measurement: Measurement
     epsilon: Fraction
     budget: Budget
+    sources: dict[str, str]
 
     @property
     def question(self) -> str:
-        """What is measured, whatever it is called and whatever is done with it afterwards."""
-        statistics = [[s.kind, None if s.bounds is None else str(s.bounds)] for s in self.measurement.statistics]
-        said = [canonical(self.query.aggregate), statistics, [to_json(e) for e in self.measurement.events]]
+        """What is measured and where, whatever it is called and whatever is done with it afterwards."""
+        measurement = self.measurement
+        said = {
+            "aggregate": canonical(self.query.aggregate),
+            "statistics": [[s.kind, None if s.bounds is None else str(s.bounds)] for s in measurement.statistics],
+            "events": [to_json(event) for event in measurement.events],
+            "limits": [str(measurement.weights), measurement.max_rows],
+            "sources": self.sources,
+        }
         return json.dumps(said)
 
     @property

@@ -136,7 +136,7 @@ def test_totals_stay_whole_beyond_64_bits() -> None:
 
 
 def test_norms_whose_noise_cannot_be_drawn_are_never_chosen() -> None:
-    faint = Measurement((ROWS,), "l2", Fraction(2**20), 1, weights("l2"), Fraction(1, 2))
+    faint = Measurement((ROWS,), "l2", Fraction(2**30), 1, weights("l2"), Fraction(1, 2))
     last = faint.top(False)
     assert 0 < last < len(Caps.up_to(None).norms) - 1
     assert faint.choose_cut({(60, 0): 10**9}, False, 1, Entropy.for_tests(1)) == (last, (float("inf"), 0.0))

@@ -166,6 +166,8 @@ class Measurement:
         assert self.search_epsilon is not None
         epsilon = self.search_epsilon / len(self.searched)
         caps, last = self._caps(units), self.top(units)
+        if not last:
+            return 0, (inf, 0.0)
         slope = keys * self._error(units)
         widest = 0 if self.norm == "l1" or units else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
         doubt = 2 / float(epsilon)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from discreet.sql.catalog import Type
+from discreet.sql.catalog import Table, Type
 from discreet.sql.functions import admit, render
 from discreet.sql.plan import (
     Expression,
     Features,
     Filter,
     Join,
+    Literal,
     Measure,
     Named,
     Project,
@@ -28,7 +29,18 @@ from discreet.sql.plan import (
 )
 from discreet.sql.signature import Node
 
-__all__ = ["OWNER", "columns_of", "is_owned", "is_plain", "quoted", "select", "text_of", "unguarded_text"]
+__all__ = [
+    "OWNER",
+    "columns_of",
+    "is_owned",
+    "is_plain",
+    "names_in",
+    "quoted",
+    "select",
+    "tables_in",
+    "text_of",
+    "unguarded",
+]
 
 OWNER = "discreet unit"
 """The column that names the unit a row belongs to; no analyst can name a column like that."""
@@ -64,6 +76,19 @@ def is_owned(relation: Relation) -> bool:
             return is_owned(relation.input)
 
 
+def tables_in(relation: Relation) -> frozenset[str]:
+    """The tables that the relation reads."""
+    match relation:
+        case Scan(table):
+            return frozenset((table.name,))
+        case Join(left, right):
+            return tables_in(left) | tables_in(right)
+        case Union(inputs):
+            return frozenset[str]().union(*map(tables_in, inputs))
+        case _:
+            return tables_in(relation.input)
+
+
 def is_plain(relation: Relation) -> bool:
     """Whether the relation is a table, filtered and projected: cheap to read, and the same each time."""
     while isinstance(relation, Filter | Project):
@@ -88,23 +113,23 @@ def columns_of(relation: Relation) -> tuple[str, ...]:
             return columns_of(inputs[0])
 
 
-def select(relation: Relation) -> str:
-    """The relation as a SELECT; the owner, where there is one, is its last column."""
+def select(relation: Relation, used: frozenset[str] | None = None) -> str:
+    """The relation as a SELECT; the owner, where there is one, is its last column.
+
+    Only the columns in `used` are needed, if that is given: a table may have hundreds.
+    """
     owner = [quoted(OWNER)] if is_owned(relation) else []
     match relation:
         case Scan(table):
-            shown = [f"{_admitted(c.name, c.type)} AS {quoted(c.name)}" for c in table.columns]
-            reals = [c.name for c in table.columns if c.type == "real"]
-            shown += [f"TRY_CAST({quoted(name)} AS DOUBLE) AS {quoted(RAW + name)}" for name in reals]
-            if not owner:
-                return f"SELECT {', '.join(shown)} FROM {quoted(table.name)}"
-            unit = quoted(table.unit or "")
-            shown.append(f"{unit} AS {quoted(OWNER)}")
-            return f"SELECT {', '.join(shown)} FROM {quoted(table.name)} WHERE {unit} IS NOT NULL"
+            return _scan(table, used)
         case Filter(below, predicate):
-            return f"SELECT * FROM ({select(below)}) WHERE {text_of(predicate)}"
+            needed = None if used is None else used | names_in(predicate)
+            return f"SELECT * FROM ({select(below, needed)}) WHERE {text_of(predicate)}"
         case Project(below, columns):
-            return f"SELECT {', '.join([_named(c) for c in columns] + owner)} FROM ({select(below)})"
+            kept = [column for column in columns if used is None or column.name in used]
+            needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
+            shown = [_named(column) for column in kept] + owner
+            return f"SELECT {', '.join(shown or ['1'])} FROM ({select(below, needed)})"
         case Features(below, keys, measures):
             shown = [_named(key) for key in keys] + [_exact(measure) for measure in measures] + owner
             groups = [text_of(key.expression) for key in keys] + owner
@@ -119,6 +144,29 @@ def select(relation: Relation) -> str:
                 shown = [f"{quoted(have)} AS {quoted(want)}" for have, want in pairs] + owner
                 parts.append(f"SELECT {', '.join(shown)} FROM ({select(part)})")
             return " UNION ALL ".join(parts)
+
+
+def _scan(table: Table, used: frozenset[str] | None) -> str:
+    shown = [
+        f"{_admitted(c.name, c.type)} AS {quoted(c.name)}" for c in table.columns if used is None or c.name in used
+    ]
+    for column in table.columns:
+        if column.type == "real" and (used is None or RAW + column.name in used):
+            shown.append(f"TRY_CAST({quoted(column.name)} AS DOUBLE) AS {quoted(RAW + column.name)}")
+    if not table.private or table.unit is None:
+        return f"SELECT {', '.join(shown or ['1'])} FROM {quoted(table.name)}"
+    unit = quoted(table.unit)
+    shown.append(f"{unit} AS {quoted(OWNER)}")
+    return f"SELECT {', '.join(shown)} FROM {quoted(table.name)} WHERE {unit} IS NOT NULL"
+
+
+def names_in(expression: Expression) -> frozenset[str]:
+    """The columns that an expression reads."""
+    if isinstance(expression, Ref):
+        return frozenset((expression.name,))
+    if isinstance(expression, Literal):
+        return frozenset()
+    return frozenset[str]().union(*map(names_in, expression.arguments))
 
 
 @lru_cache(maxsize=4096)
@@ -179,13 +227,11 @@ def _first(join: Join) -> str:
     return f"SELECT * FROM ({select(join.right)}) QUALIFY {place} <= {join.most}"
 
 
-
-
-def unguarded_text(expression: Expression, relation: Relation) -> str:
-    """An expression in SQL for a reader that passes over NaN and infinities: a table's column needs no guard there."""
+def unguarded(expression: Expression, relation: Relation) -> Expression:
+    """An expression for a reader that passes over NaN and infinities: a table's column needs no guard there."""
     below = relation
     while isinstance(below, Filter):
         below = below.input
     if isinstance(expression, Ref) and isinstance(below, Scan) and expression.type == "real":
-        return quoted(RAW + expression.name)
-    return text_of(expression)
+        return Ref(RAW + expression.name, "real")
+    return expression

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from discreet.sql.caps import Caps, G, H
-from discreet.sql.plan import Aggregate, Expression
+from discreet.sql.plan import Aggregate, Call, Expression, Relation
 from discreet.sql.quantiles import Cells
-from discreet.sql.relations import OWNER, is_plain, quoted, select, text_of, unguarded_text
+from discreet.sql.relations import OWNER, is_plain, names_in, quoted, select, text_of, unguarded
 from discreet.sql.statistics import Statistic
 
 __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
@@ -65,12 +65,15 @@ def statement(
     named = [f"{text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
     owner = [] if weights is None else ["u"]
     arguments, columns = _columns(aggregate, statistics, [argument for argument, _ in ranked])
-    named += [f"{text} AS {name}" for name, text in arguments.items()] + [f"{quoted(OWNER)} AS {u}" for u in owner]
+    named += [f"{text_of(argument)} AS {name}" for name, argument in arguments.items()]
+    named += [f"{quoted(OWNER)} AS {u}" for u in owner]
+    read = [*(key.expression for key in aggregate.keys), *arguments.values()]
+    used = frozenset[str]().union(*map(names_in, read))
     values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
-    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input)})"
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input, used)})"
     rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
@@ -109,14 +112,14 @@ def _plain(rows: str, shape: _Shape) -> str:
 
 def _columns(
     aggregate: Aggregate, statistics: Sequence[Statistic], ranked: Sequence[Expression]
-) -> tuple[dict[str, str], list[str]]:
-    """The arguments as named texts, and for each statistic and quantile the column it reads.
+) -> tuple[dict[str, Expression], list[str]]:
+    """The arguments by name, and for each statistic and quantile the column it reads.
 
     What statistics with bounds read needs no guard against NaN and infinities, for they pass over those; counts of the
     same argument count what they kept.
     """
     bounded = {s.argument: j for j, s in reversed(list(enumerate(statistics))) if s.bounds is not None}
-    arguments: dict[str, str] = {}
+    arguments: dict[str, Expression] = {}
     columns: list[str] = []
     used = [*(s.argument for s in statistics if s.argument is not None), *ranked]
     names = {argument: f"a{i}" for i, argument in enumerate(dict.fromkeys(used))}
@@ -126,17 +129,22 @@ def _columns(
             columns.append("")
             continue
         if argument in bounded:
-            arguments[names[argument]] = f"CAST({unguarded_text(argument, aggregate.input)} AS DOUBLE)"
+            arguments[names[argument]] = _double(argument, aggregate.input)
         else:
-            arguments[names[argument]] = text_of(argument)
+            arguments[names[argument]] = argument
         shared = statistic.kind == "present" and argument in bounded
         columns.append(f"x{bounded[argument]}" if shared else names[argument])
     for place, argument in enumerate(ranked):
         # A count of the same argument keeps its guarded text, so this one has a name of its own.
         name = names[argument] if argument in bounded else f"b{place}"
-        arguments[name] = f"CAST({unguarded_text(argument, aggregate.input)} AS DOUBLE)"
+        arguments[name] = _double(argument, aggregate.input)
         columns.append(name)
     return arguments, columns
+
+
+def _double(argument: Expression, relation: Relation) -> Expression:
+    value = unguarded(argument, relation)
+    return value if value.type == "real" else Call("cast", (value,), "real")
 
 
 def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
@@ -160,14 +168,18 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = "NOT MATERIALIZED" if is_plain(aggregate.input) else "MATERIALIZED"
     owners = ", ".join(["u", *shape.keys])
+    weighed = ["u"]
+    if shape.of_rows or shape.cells:
+        weighed += ["t", "y", f"{weights.rows.bucket('y', squared=squared)} AS b"]
+        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS INTEGER) AS g")
+    if shape.of_units:
+        weighed.append(f"{weights.units.bucket('w', squared=squared)} AS e")
+        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS INTEGER) AS h")
     return (
         f"WITH r AS {kept} ({rows}), "
         f"p AS {'' if shape.of_units else 'NOT '}MATERIALIZED "
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-        f"q AS MATERIALIZED (SELECT u, t, y, {weights.rows.bucket('y', squared=squared)} AS b, "
-        f"{weights.units.bucket('w', squared=squared)} AS e, "
-        f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS INTEGER) AS g, "
-        f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS INTEGER) AS h FROM "
+        f"q AS MATERIALIZED (SELECT {', '.join(weighed)} FROM "
         f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u)) "
         f"{' UNION ALL '.join(parts)}"
     )

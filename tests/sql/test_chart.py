@@ -122,12 +122,12 @@ def test_many_numbers_make_a_line_with_a_band(session: Session) -> None:
 def test_dates_are_times_of_the_readers_own_clock(session: Session) -> None:
     _, spec = asked(session, "SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GROUP BY 1")
     assert encodings(spec, "x")[0]["type"] == "temporal"
-    stamps = [record["key0"] for record in records(spec)]
+    stamps = [record["axis"] for record in records(spec)]
     assert stamps == sorted(stamps)
     assert stamps[0] == "2024-01-01T00:00:00"
     assert "month" in drawn(spec)
     _, daily = asked(session, "SELECT day, COUNT(*) AS n FROM visits GROUP BY 1")
-    assert [record["key0"] for record in records(daily)] == [f"{day}T00:00:00" for day in DAYS]
+    assert [record["axis"] for record in records(daily)] == [f"{day}T00:00:00" for day in DAYS]
 
 
 def test_a_second_key_of_few_values_has_colours(session: Session) -> None:
@@ -143,6 +143,25 @@ def test_a_second_key_of_many_values_has_panels(session: Session) -> None:
     assert spec["facet"]["title"] == "ward"
     assert encodings(spec, "x")[0]["title"] == "decade"
     assert set(WARDS) <= set(drawn(spec))
+
+
+def test_further_keys_share_the_panels(session: Session) -> None:
+    keys = "city, age > 40 AS old, cost > 300 AS dear, day > '2024-02-01' AS late"
+    question = f"SELECT {keys}, COUNT(*) AS n FROM visits GROUP BY 1, 2, 3, 4"
+    answer, spec = asked(session, question)
+    assert spec["facet"]["title"] == "dear, late"
+    places = {(record["axis"], record["colour"], record["facet"]) for record in records(spec)}
+    assert len(places) == len(answer.rows) == 32
+
+
+def test_a_thousand_texts_fit_into_a_picture() -> None:
+    names = [f"city {place:04}" for place in range(1000)]
+    rows = {"who": np.arange(1000), "city": np.array(names)}
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(3, "1e-6"), "table": "visits"}
+    with dc.connect(rows, **facts, values={"city": names}) as opened:
+        _, spec = asked(opened, "SELECT city, COUNT(*) AS n FROM visits GROUP BY city")
+    assert 1000 <= spec["height"] < 30000
+    assert "city 0000" in drawn(spec)
 
 
 def test_without_a_key_each_measure_stands_alone_with_its_number(session: Session) -> None:
@@ -172,7 +191,7 @@ def test_rows_without_a_key_are_numbered(session: Session) -> None:
     answer, spec = asked(session, "SELECT COUNT(*) AS n FROM visits GROUP BY city")
     assert answer.keys == ()
     assert spec["title"]["text"] == "n by row"
-    assert [record["key0"] for record in records(spec)] == ["1", "2", "3", "4"]
+    assert [record["axis"] for record in records(spec)] == ["1", "2", "3", "4"]
 
 
 def test_the_price_stands_below_the_title(session: Session) -> None:
@@ -196,7 +215,7 @@ def test_an_answer_without_rows_is_an_empty_picture_that_says_why() -> None:
         answer, spec = asked(opened, "SELECT city, COUNT(*) AS n FROM visits GROUP BY city")
         # Three people, each alone in a city, pass the threshold with probability δ/100 = 1e-11 each at most.
         assert answer.rows == ()
-        assert "No group has enough units to be shown." in spec["title"]["subtitle"]
+        assert "There are no rows to show." in spec["title"]["subtitle"]
         assert "n by city" in drawn(spec)
         assert "n" in answer._repr_html_()
         assert answer.to_arrow().schema.names == ["city", "n"]

@@ -31,7 +31,7 @@ WRAPPED = 84
 """Characters in a line below the title."""
 INK, QUIET, EDGE, LINE, FILL, DARK = "#22303c", "#5b6b78", "#aab4bc", "#e3e8ec", "#b4d0e7", "#1d5a8c"
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9"]
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 NUMERIC = ",.12~r"
 
@@ -40,47 +40,51 @@ def chart(answer: Answer, level: Exactable = 0.95) -> Any:
     """The measures by the keys, with their intervals at this level."""
     alt = library("altair", "plot()", "'discreet[plots]'")
     keys = keys_of(answer)
-    panels = list(panels_of(answer, keys, level))
+    roles = _roles(keys)
+    panels = list(panels_of(answer, roles, level))
     if not panels:
         remedy = "ask for a COUNT, SUM or AVG beside the keys"
         raise InvalidArgument("answer", list(answer.names), "with a measure among its columns", remedy)
-    layout = _Layout.of(keys, len(panels))
+    layout = _Layout(**roles, panels=len(panels))
     drawn = [_panel(alt, panel, layout, place) for place, panel in enumerate(panels)]
     whole = drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=layout.columns, spacing=24)
     title = alt.TitleParams(title_of(panels, keys), subtitle=_below(answer, panels, level))
     return _styled(whole.properties(title=title))
 
 
-@dataclass(frozen=True)
+def _roles(keys: Sequence[Key]) -> dict[str, Key]:
+    """Which key is the axis, which has colours, which has panels: an ordered one is the better axis, one of few values
+    the better colour; what is left shares the panels."""
+    if not keys:
+        return {}
+    ordered = [key for key in keys if key.kind in ("time", "number")] + [key for key in keys if key.kind == "steps"]
+    axis = (ordered if len(keys) > 1 and ordered else keys)[0]
+    others = sorted((key for key in keys if key is not axis), key=lambda key: len(key.values))
+    roles = {"axis": axis}
+    if others and len(others[0].values) <= MOST_COLOURS:
+        roles["colour"] = others.pop(0)
+    if others:
+        roles["facet"] = Key.joined([key for key in keys if key in others])
+    return roles
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Layout:
-    """Which key is the axis, which is told apart by colour, which by panels, and the size of a panel."""
+    """What the keys are for, and the size of a panel."""
 
-    axis: tuple[str, Key] | None
-    colour: tuple[str, Key] | None
-    facet: tuple[str, Key] | None
+    axis: Key | None = None
+    colour: Key | None = None
+    facet: Key | None = None
     panels: int
-
-    @classmethod
-    def of(cls, keys: Sequence[Key], panels: int) -> _Layout:
-        """An ordered key makes the better axis; a key of few values the better colour."""
-        named = [(f"key{place}", key) for place, key in enumerate(keys)]
-        if not named:
-            return cls(None, None, None, panels)
-        ordered = [pair for pair in named if pair[1].kind in ("time", "number")]
-        ordered += [pair for pair in named if pair[1].kind == "steps"]
-        axis = (ordered if len(named) > 1 and ordered else named)[0]
-        others = sorted((pair for pair in named if pair is not axis), key=lambda pair: len(pair[1].values))
-        colour = others.pop(0) if others and len(others[0][1].values) <= MOST_COLOURS else None
-        return cls(axis, colour, others[0] if others else None, panels)
 
     @property
     def upright(self) -> bool:
         """Whether values rise from the bottom, rather than run to the right."""
-        return self.axis is not None and self.axis[1].kind != "text"
+        return self.axis is not None and self.axis.kind != "text"
 
     @property
     def continuous(self) -> bool:
-        return self.axis is not None and self.axis[1].kind in ("time", "number")
+        return self.axis is not None and self.axis.kind in ("time", "number")
 
     @property
     def crowded(self) -> bool:
@@ -93,22 +97,24 @@ class _Layout:
         return 3 if self.axis is not None and not self.upright and self.facet is None else 1
 
     @property
-    def named(self) -> list[tuple[str, Key]]:
-        """The keys, by their fields."""
-        return [pair for pair in (self.axis, self.colour, self.facet) if pair is not None]
+    def roles(self) -> dict[str, Key]:
+        """The keys, by what they are for."""
+        held = {"axis": self.axis, "colour": self.colour, "facet": self.facet}
+        return {role: key for role, key in held.items() if key is not None}
 
     @property
     def places(self) -> int:
         """Values along the axis."""
-        return 1 if self.axis is None else max(1, len(self.axis[1].values))
+        return 1 if self.axis is None else max(1, len(self.axis.values))
 
     @property
     def step(self) -> int:
         """How much room each value of the axis gets."""
-        least = 13 * (1 if self.colour is None else len(self.colour[1].values))
+        least = 13 * (1 if self.colour is None else len(self.colour.values))
         if self.upright:
             return max(14, least, min(84, (220 if self.facet else 560) // self.places))
-        return max(30 if self.places <= 12 else 22, least)
+        # No taller than what browsers can draw.
+        return max(30 if self.places <= 12 else 22, least) if self.places <= 100 else max(3, 2200 // self.places)
 
     @property
     def size(self) -> dict[str, int]:
@@ -126,7 +132,7 @@ class _Layout:
 
 def _panel(alt: Any, panel: Panel, layout: _Layout, place: int) -> Any:
     along, across = ("x", "y") if layout.upright else ("y", "x")
-    tips = [alt.Tooltip(f"{name}:N", title=safe(key.name)) for name, key in layout.named]
+    tips = [alt.Tooltip(f"{role}:N", title=safe(key.name)) for role, key in layout.roles.items()]
     tips += [alt.Tooltip("shown:N", title=safe(panel.name)), alt.Tooltip("interval:N")]
     base = alt.Chart().encode(**_keyed(alt, layout, along, place), tooltip=tips)
     marks = _Marks(alt, base, layout, across, panel)
@@ -134,8 +140,7 @@ def _panel(alt: Any, panel: Panel, layout: _Layout, place: int) -> Any:
     data = alt.InlineData(values=panel.records)
     if layout.facet is None:
         return drawn.properties(data=data)
-    name, key = layout.facet
-    facet = alt.Facet(f"{name}:N", sort=key.labels, title=safe(key.name))
+    facet = alt.Facet("facet:N", sort=layout.facet.labels, title=safe(layout.facet.name))
     return drawn.facet(facet, columns=3, data=data)
 
 
@@ -190,7 +195,7 @@ class _Marks:
         if layout.axis is None:
             text = self.base.mark_text(dy=-16, fontSize=14, fontWeight=600, color=INK)
             return [text.encode(**{self.across: self._scaled("value:Q")}, text="label:N")]
-        if layout.named[1:] or not self.bars or layout.step < (64 if layout.upright else 18):
+        if len(layout.roles) > 1 or not self.bars or layout.step < (64 if layout.upright else 18):
             return []
         aside = {"dy": -10} if layout.upright else {"dx": 9, "align": "left"}
         text = self.base.mark_text(fontSize=11, color=INK, **aside).transform_calculate(
@@ -218,33 +223,35 @@ class _Marks:
     def _colour(self) -> dict[str, Any]:
         if self.layout.colour is None:
             return {}
-        name, key = self.layout.colour
+        key = self.layout.colour
         scale = self.alt.Scale(domain=key.labels, range=COLOURS[: len(key.labels)])
         legend = self.alt.Legend(title=safe(key.name), orient="top", symbolOpacity=1, symbolType="circle")
-        return {"color": self.alt.Color(f"{name}:N", scale=scale, legend=legend)}
+        return {"color": self.alt.Color("colour:N", scale=scale, legend=legend)}
 
 
 def _keyed(alt: Any, layout: _Layout, along: str, place: int) -> dict[str, Any]:
     """Where a value stands along the axis of its key; panels side by side, or above each other, say its name once."""
     if layout.axis is None:
         return {}
-    name, key = layout.axis
+    key = layout.axis
     channel = alt.X if along == "x" else alt.Y
     first = place % layout.columns == 0
     title = safe(key.name) if (place == layout.panels - 1 if layout.upright else first) else None
     if key.kind == "time":
-        return {along: channel(f"{name}:T", axis=alt.Axis(grid=False), scale=alt.Scale(padding=12), title=title)}
+        return {along: channel("axis:T", axis=alt.Axis(grid=False), scale=alt.Scale(padding=12), title=title)}
     if key.kind == "number":
         scale = alt.Scale(zero=False, nice=False, padding=12)
-        return {along: channel(f"{name}:Q", axis=alt.Axis(grid=False, format="~r"), scale=scale, title=title)}
+        return {along: channel("axis:Q", axis=alt.Axis(grid=False, format="~r"), scale=scale, title=title)}
     labels = layout.upright or first
-    axis = alt.Axis(labelAngle=0, labelLimit=240, ticks=False, domain=False, labelPadding=8, labels=labels)
+    axis = alt.Axis(
+        labelAngle=0, labelLimit=240, ticks=False, domain=False, labelPadding=8, labels=labels, labelOverlap=True
+    )
     scale = alt.Scale(domain=key.labels, paddingInner=0.3, paddingOuter=0.2)
-    found = {along: channel(f"{name}:N", axis=axis, scale=scale, sort=None, title=title)}
+    found = {along: channel("axis:N", axis=axis, scale=scale, sort=None, title=title)}
     if layout.colour is not None:
-        offset, second = layout.colour
         beside = alt.XOffset if layout.upright else alt.YOffset
-        found[f"{along}Offset"] = beside(f"{offset}:N", sort=second.labels, scale=alt.Scale(domain=second.labels))
+        order = layout.colour.labels
+        found[f"{along}Offset"] = beside("colour:N", sort=order, scale=alt.Scale(domain=order))
     return found
 
 
@@ -259,7 +266,7 @@ def _below(answer: Answer, panels: Sequence[Panel], level: Exactable) -> list[st
     if computed:
         said.append(f"No intervals for {', '.join(computed)}, computed from measures.")
     if not answer.rows:
-        said.append("No group has enough units to be shown.")
+        said.append("There are no rows to show.")
     if not answer.private:
         said.append("NOT PRIVATE: the noise came from a test seed.")
     return [safe(line) for text in said for line in textwrap.wrap(text, WRAPPED)]

@@ -12,7 +12,7 @@ closing a tag there.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
@@ -44,20 +44,29 @@ class Key:
     """One key: its column, what kind of axis it makes, and its values in the order of that axis."""
 
     name: str
+    column: tuple[Any, ...]
     kind: Kind
     values: tuple[Any, ...]
 
     @classmethod
     def of(cls, name: str, column: Sequence[Any]) -> Key:
         """The key of a column: times and numbers in their order, anything else as it comes."""
-        seen = tuple(dict.fromkeys(column))
+        held = tuple(column)
+        seen = tuple(dict.fromkeys(held))
         if seen and all(isinstance(value, datetime.date) for value in seen):
-            return cls(name, "time", tuple(sorted(seen)))
+            return cls(name, held, "time", tuple(sorted(seen)))
         if not seen or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in seen):
-            return cls(name, "text", seen)
+            return cls(name, held, "text", seen)
         ordered = tuple(sorted(seen))
         steps = _steps([Fraction(value) for value in ordered])
-        return cls(name, "number", ordered) if steps is None else cls(name, "steps", steps)
+        return cls(name, held, "number", ordered) if steps is None else cls(name, held, "steps", steps)
+
+    @classmethod
+    def joined(cls, keys: Sequence[Key]) -> Key:
+        """Several keys as one of their texts; one is as it was, but for its kind."""
+        rows = zip(*(key.column for key in keys), strict=True)
+        texts = tuple(", ".join(shown(value) for value in row) for row in rows)
+        return cls(", ".join(key.name for key in keys), texts, "text", tuple(dict.fromkeys(texts)))
 
     @property
     def labels(self) -> list[str]:
@@ -100,11 +109,10 @@ def keys_of(answer: Answer) -> list[Key]:
     return [Key.of(name, answer.column(name)) for name in answer.keys]
 
 
-def panels_of(answer: Answer, keys: Sequence[Key], level: Exactable) -> Iterator[Panel]:
+def panels_of(answer: Answer, roles: Mapping[str, Key], level: Exactable) -> Iterator[Panel]:
     """A panel for each measure, and for each column of numbers that are computed from measures."""
     spans = answer.intervals(level)
-    columns = [answer.column(key.name) if key.name in answer.names else list(key.values) for key in keys]
-    told = list(zip(*columns, strict=True)) if keys else [()] * len(answer.rows)
+    told = [{role: key.placed(key.column[place]) for role, key in roles.items()} for place in range(len(answer.rows))]
     for name, kind in zip(answer.names, answer.types, strict=True):
         if name in answer.keys or kind not in ("integer", "real"):
             continue
@@ -113,20 +121,17 @@ def panels_of(answer: Answer, keys: Sequence[Key], level: Exactable) -> Iterator
         measure = answer.spans.measures[answer.measured[name]] if name in answer.measured else None
         decimals = places([(end[1] - end[0]) / 2 for end in ends if end is not None])
         records = [
-            _record(keys, parts, value, end, decimals)
-            for parts, value, end in zip(told, values, ends, strict=True)
+            place | _record(value, end, decimals)
+            for place, value, end in zip(told, values, ends, strict=True)
             if value is not None and abs(value) < HUGE
         ]
         bars = measure is not None and measure.function in ("count", "count_units", "sum")
         yield Panel(name, safe(name if measure is None else _label(name, measure)), records, bars)
 
 
-def _record(
-    keys: Sequence[Key], parts: Sequence[Any], value: float, ends: tuple[float, float] | None, decimals: int
-) -> dict[str, Any]:
-    placed = {f"key{place}": key.placed(part) for place, (key, part) in enumerate(zip(keys, parts, strict=True))}
+def _record(value: float, ends: tuple[float, float] | None, decimals: int) -> dict[str, Any]:
     text = number(value, decimals)
-    record = {**placed, "value": value, "shown": text}
+    record: dict[str, Any] = {"value": value, "shown": text}
     if ends is None or not max(map(abs, ends)) < HUGE:
         return record | {"interval": "none", "label": text}
     low, high = (number(end, decimals, way) for end, way in zip(ends, (ROUND_FLOOR, ROUND_CEILING), strict=True))

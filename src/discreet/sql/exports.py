@@ -51,9 +51,8 @@ def polars(answer: Answer, level: Exactable | None = None) -> Any:
 
 def pandas(answer: Answer, level: Exactable | None = None) -> Any:
     """The rows as a pandas frame."""
-    listed = list(_columns(answer, level))
-    rows = list(zip(*(values for _, _, values in listed), strict=True))
-    return library("pandas", "to_pandas()").DataFrame(rows, columns=[name for name, _, _ in listed])
+    library("pandas", "to_pandas()")
+    return arrow(answer, level).to_pandas()
 
 
 def _columns(answer: Answer, level: Exactable | None) -> Iterator[tuple[str, Type, list[Any]]]:

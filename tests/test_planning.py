@@ -244,7 +244,7 @@ def test_certificates_tell_the_question_the_time_and_the_digest(session: Session
     assert len(said.answer) == 64
     assert said.ledger["time"].startswith("20")
     assert "protects each user (column who), whether there or not" in str(said)
-    assert account(said.events, ApproxDP, delta="1e-6").epsilon == answer.loss.epsilon
+    assert account(said.events, ApproxDP, delta="1e-6").epsilon <= answer.loss.epsilon == 1
 
 
 def test_other_limits_and_other_files_are_other_questions(table: dict[str, np.ndarray], tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.numerals import loss as loss_text
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
@@ -79,7 +80,7 @@ class Quote:
 
     def __str__(self) -> str:
         room = "within what is left" if self.fits else "more than what is left"
-        return "\n".join([f"costs {self.loss}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
+        return "\n".join([f"costs {loss_text(self.loss)}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
 
     def _repr_html_(self) -> str:
         return quote_html(self.loss, self.plan, self.errors, self.fits)

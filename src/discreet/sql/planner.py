@@ -25,7 +25,7 @@ from math import inf, isqrt
 from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import Composed, Event, Gaussian, Pure
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.sql.caps import Caps
@@ -49,6 +49,8 @@ FEW_ROWS = 5
 """Up to this many rows of a unit, by declaration, are not clipped."""
 FEW_GROUPS = 4
 """The same for groups, in counts of units."""
+NEAR = Fraction(101, 100)
+"""A pure loss this near to the best one at δ is told instead of it."""
 DIGITS = 64
 """Values of ε in an octave, when one is looked for."""
 TYPICAL_KEYS = 100
@@ -160,9 +162,16 @@ def _gaussian_ratio(epsilon: Fraction, delta: Fraction, searches: tuple[Fraction
 
 @lru_cache(maxsize=1024)
 def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
-    """What the events cost alone, in the budget's definition."""
+    """What the events cost alone, in the budget's definition; without δ where none is needed to speak of."""
     together = Composed(events)
-    return pure(together) if isinstance(budget, PureDP) else approximate(together, budget.delta)
+    if isinstance(budget, PureDP):
+        return pure(together)
+    exact = approximate(together, budget.delta)
+    try:
+        plain = pure(together)
+    except NotAccountable:
+        return exact
+    return ApproxDP(plain.epsilon, 0) if plain.epsilon <= exact.epsilon * NEAR else exact
 
 
 def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:

@@ -25,7 +25,7 @@ import numpy as np
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
-from discreet.sql.plan import Expression, Measure
+from discreet.sql.plan import Expression, Measure, Ref
 
 __all__ = ["RANKED", "Statistic", "Sums"]
 
@@ -130,7 +130,8 @@ def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
     if measure.function == "count":
         return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
     if bounds is None:
-        remedy = "declare bounds for its columns, or write CLAMP(…, low, high)"
+        value = argument.name if isinstance(argument, Ref) else "…"
+        remedy = f"write CLAMP({value}, 0, 50), or declare bounds of its columns, and max_rows if it counts rows"
         raise InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
     if measure.function in RANKED:
         return ()

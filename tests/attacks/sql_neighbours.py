@@ -1,0 +1,134 @@
+"""Neighbouring data sets behind real sessions, and what the engine tells of them before any noise.
+
+`Exact` is what a question's one statement returned; `strain` is how far two of them are apart, as a part of what the
+noise was made for: at most 1 is what the guarantee needs.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import discreet as dc
+from discreet.noise import Entropy
+from discreet.session import Session
+from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.quantiles import Histograms
+from discreet.sql.statement import Groups
+
+BUDGET = dc.ApproxDP(50, "1e-6")
+
+
+def opened(data: Any, unit: Any = "who", **facts: Any) -> Session:
+    """A session on a table called t; `unit` is a column unless it is a unit."""
+    given = {"budget": BUDGET, "table": "t"} | facts
+    return dc.connect(data, unit=dc.User(unit) if isinstance(unit, str) else unit, **given)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The totals of one question, for every clipping norm."""
+
+    measurement: Measurement
+    groups: Groups
+    listed: Sequence[tuple[Any, ...]] | None
+    statement: str
+    question: str
+
+    def release(self, seed: int) -> Noisy:
+        """What would be stored, with seeded noise."""
+        return self.measurement.release(self.groups, self.listed, Entropy.for_tests(seed))
+
+    def totals(self, keys: Sequence[tuple[Any, ...]], cuts: tuple[int, int]) -> list[list[int]]:
+        """The clipped sums of each statistic in each of the groups."""
+        return self.measurement.totals(self.groups, keys, cuts)
+
+
+def exact(session: Session, text: str, epsilon: Any = 1) -> Exact:
+    """What the engine returns for a question, never shown to anybody."""
+    asked = session._ask(text, epsilon, None)
+    measurement, keys = asked.measurement, len(asked.query.aggregate.keys)
+    rows = session._engine.run(asked.statement)
+    owned = measurement.weights is not None
+    groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
+    return Exact(measurement, groups, asked.listed, asked.statement, asked.question)
+
+
+def both(text: str, data: Any, neighbour: Any, *others: Any, **facts: Any) -> tuple[Exact, Exact]:
+    """One question put to two data sets; all that is decided beforehand is the same for both."""
+    found = []
+    for each in (data, neighbour):
+        with opened(each, *others, **facts) as session:
+            found.append(exact(session, text))
+    first, second = found
+    assert (first.statement, first.question, first.listed) == (second.statement, second.question, second.listed)
+    assert first.measurement == second.measurement
+    return first, second
+
+
+def strain(first: Exact, second: Exact) -> float:
+    """The farthest that any statistic, histogram or column of cells moved, over what is declared."""
+    measurement = first.measurement
+    keys = sorted(first.groups.keys | second.groups.keys, key=str)
+    worst = _histograms(first, second) / measurement.changes
+    for cuts in _cuts(measurement):
+        pairs = zip(first.totals(keys, cuts), second.totals(keys, cuts), strict=True)
+        for place, (before, after) in enumerate(pairs):
+            moved = [one - other for one, other in zip(before, after, strict=True)]
+            worst = max(worst, _length(moved, measurement) / _declared(measurement, place, cuts))
+        worst = max(worst, _cells(first, second, cuts[0]))
+    return worst
+
+
+def _cuts(measurement: Measurement) -> Iterable[tuple[int, int]]:
+    if measurement.weights is None:
+        return [(0, 0)]
+    last = len(measurement.weights.rows.norms) - 1, len(measurement.weights.units.norms) - 1
+    return [(min(cut, last[0]), min(cut, last[1])) for cut in range(max(last) + 1)]
+
+
+def _declared(measurement: Measurement, place: int, cuts: tuple[int, int]) -> float:
+    """How far one statistic may move, as its noise has it."""
+    statistic, many = measurement.statistics[place], len(measurement.statistics)
+    factor = many if measurement.norm == "l1" else math.sqrt(many)
+    owned = measurement.weights is not None
+    noise = measurement.deviation(place, cuts[owned and statistic.kind == "units"])
+    return float(noise / measurement.ratio) / factor
+
+
+def _length(moved: Iterable[int], measurement: Measurement) -> float:
+    return float(sum(map(abs, moved))) if measurement.norm == "l1" else math.sqrt(sum(m * m for m in moved))
+
+
+def _histograms(first: Exact, second: Exact) -> int:
+    """In how many units the searches for norms differ: a unit that comes or goes is one."""
+    ways = [
+        (Counter(first.groups.by_rows), Counter(second.groups.by_rows)),
+        (Counter(first.groups.by_groups), Counter(second.groups.by_groups)),
+    ]
+    return max(sum(abs(one[key] - other[key]) for key in one | other) for one, other in ways)
+
+
+def _cells(first: Exact, second: Exact, cut: int) -> float:
+    """How far the weights that quantiles are drawn from moved."""
+    measurement = first.measurement
+    caps = None if measurement.weights is None else measurement.weights.rows
+    limit = measurement.changes * (1 if caps is None else caps.movement(1, cut))
+    worst = 0.0
+    for one, other in zip(first.groups.cells, second.groups.cells, strict=True):
+        found = [Histograms.read(each, caps, cut) for each in (one, other)]
+        keys = found[0].cells.keys() | found[1].cells.keys()
+        moved = [_apart(_weights(found[0], key), _weights(found[1], key)) for key in keys]
+        worst = max(worst, _length(moved, measurement) / limit)
+    return worst
+
+
+def _weights(found: Histograms, key: tuple[Any, ...]) -> Counter[int]:
+    if key not in found.cells:
+        return Counter()
+    return Counter(dict(zip(found.cells[key].tolist(), map(int, found.weights[key]), strict=True)))
+
+
+def _apart(one: Counter[int], other: Counter[int]) -> int:
+    return sum(abs(one[cell] - other[cell]) for cell in one.keys() | other.keys())

@@ -246,7 +246,9 @@ class Session:
 
     def _asked(self, query: Query, epsilon: Fraction) -> _Asked:
         listed = _listed_keys(query)
-        sums = Sums(query.aggregate.measures)
+        owned, max_rows = is_owned(query.aggregate.input), query.aggregate.max_rows
+        # Where the most rows of a unit are declared, intervals can cover clipping, and averages keep to the same limit.
+        sums = Sums(query.aggregate.measures, apart=owned and max_rows is None)
         ranked = _ranked(query, None if listed is None else len(listed))
         statistics = sums.statistics
         if listed is None and not any(s.kind == "units" for s in statistics):
@@ -254,8 +256,8 @@ class Session:
         measurement = plan(
             statistics,
             keys=None if listed is None else len(listed),
-            owned=is_owned(query.aggregate.input),
-            max_rows=query.aggregate.max_rows,
+            owned=owned,
+            max_rows=max_rows,
             changes=self._unit.changes,
             budget=self._budget,
             epsilon=epsilon,
@@ -284,7 +286,7 @@ class _Asked:
         measurement = self.measurement
         said = {
             "aggregate": canonical(self.query.aggregate),
-            "statistics": [[s.kind, None if s.bounds is None else str(s.bounds)] for s in measurement.statistics],
+            "statistics": [[s.kind, s.of_mean, str(s.bounds)] for s in measurement.statistics],
             "events": [to_json(event) for event in measurement.events],
             "limits": [str(measurement.weights), measurement.max_rows],
             "sources": self.sources,

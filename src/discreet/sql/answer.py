@@ -33,6 +33,8 @@ from discreet.sql.statistics import RANKED, Sums
 __all__ = ["Answer", "assemble", "pack", "unpack"]
 
 _PLACE = "discreet place"
+PLACES = ("", " in counts of units", " in averages")
+"""Where a norm applies, by `Statistic.weighing`."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +124,8 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     stored = json.loads(payload)
     keys = tuple(tuple(_revived(part) for part in key) for key in stored["keys"])
     sums = np.array(stored["sums"], dtype=np.float64).reshape(len(keys), len(stored["scales"]))
-    norms = None if stored["norms"] is None else (stored["norms"][0], stored["norms"][1])
-    rows, units = stored["heavy"]
-    heavy = (rows[0], rows[1]), (units[0], units[1])
+    norms = None if stored["norms"] is None else tuple(stored["norms"])
+    heavy = tuple((base, slope) for base, slope in stored["heavy"])
     drawn = tuple(tuple(Drawn(*each) for each in column) for column in stored["drawn"])
     noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn)
     return noisy, stored["private"]
@@ -197,12 +198,14 @@ def _names(expression: Expression) -> set[str]:
 
 
 def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
-    uncovered = [name for name, index in measured.items() if not spans.covers_clipping(index)]
+    uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
     if uncovered and spans.noisy.norms is not None:
         kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
+        used = {s.weighing for index in uncovered.values() for s in spans.sums.needs(index)} or {0}
+        limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
         yield (
-            f"Each unit's rows weigh at most {spans.noisy.norms[0]:g} ({kind} over groups). The intervals of"
-            f" {', '.join(uncovered)} do not cover what heavier units lost by that: declare max_rows to include it."
+            f"Each unit's rows weigh at most {limits} ({kind} over groups). The intervals of {', '.join(uncovered)} do"
+            " not cover what heavier units lost by that: declare max_rows to include it."
         )
     if spans.noisy.hidden_below is not None:
         least = f"{spans.noisy.hidden_below:,.0f}"

@@ -3,7 +3,7 @@
 Guarantee. The unit is that of the table. The events are fixed before any data is touched:
 
 1. (where a norm is to be found) a `Pure` run of sparse vector over how many units lie above each candidate. From it
-   alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups.
+   alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups, one for averages.
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
    moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
 3. (quantiles) draws by rank, as `quantiles.py` says, on rows with the same weights.
@@ -51,6 +51,10 @@ SCALE = 1 << 10
 
 
 Heavy = tuple[float, float]
+WEIGHINGS = 3
+"""By rows, by groups, by rows in averages (`Statistic.weighing`)."""
+CLIPPED_IN_MEANS = 10
+"""One in so many units may lie above the norm for averages: there what is lost cancels, and noise does not."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,9 @@ class Noisy:
     keys: tuple[tuple[Any, ...], ...]
     sums: np.ndarray[Any, np.dtype[np.float64]]
     scales: tuple[float, ...]
-    norms: tuple[float, float] | None = None
-    """The norms that units were weighed down to: by rows, by groups."""
-    heavy: tuple[Heavy, Heavy] = ((0.0, 0.0), (0.0, 0.0))
+    norms: tuple[float, ...] | None = None
+    """The norms that units were weighed down to: by rows, by groups, in averages."""
+    heavy: tuple[Heavy, ...] = ((0.0, 0.0),) * WEIGHINGS
     """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
     hidden_below: float | None = None
     """Where keys are not listed: the noisy number of units a group needs to show."""
@@ -92,12 +96,12 @@ class Measurement:
             scale_argument("noise", self.deviation(index, 0))
 
     @cached_property
-    def searched(self) -> tuple[bool, ...]:
-        """Which norms are to be found: False for the one by rows, True for the one by groups."""
+    def searched(self) -> tuple[int, ...]:
+        """The weighings whose norms are to be found."""
         if self.weights is None:
             return ()
-        kinds = {s.kind == "units" for s in self.statistics} | ({False} if self.quantiles else set())
-        return tuple(units for units in (False, True) if units in kinds and self._caps(units).searched)
+        used = {s.weighing for s in self.statistics} | ({0} if self.quantiles else set())
+        return tuple(each for each in range(WEIGHINGS) if each in used and self.weights.caps(each).searched)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -125,34 +129,33 @@ class Measurement:
         statistic = self.statistics[index]
         moved = statistic.bound * G * H
         if self.weights is not None:
-            moved = self.weights.caps(statistic).movement(statistic.bound, cut)
+            moved = self.weights.caps(statistic.weighing).movement(statistic.bound, cut)
         return self.ratio * factor * moved * self.changes
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""
         return float(self.deviation(index, cut) * self.statistics[index].grid.step / (G * H))
 
-    def top(self, units: bool) -> int:
+    def top(self, weighing: int) -> int:
         """The last candidate whose noise the samplers can draw: 2^60 is their end."""
-        return self._tops[units]
+        return self._tops[weighing]
 
     @cached_property
-    def _tops(self) -> tuple[int, int]:
-        return self._top(False), self._top(True)
+    def _tops(self) -> tuple[int, ...]:
+        return tuple(self._top(weighing) for weighing in range(WEIGHINGS))
 
-    def _top(self, units: bool) -> int:
-        drawn = [j for j, s in enumerate(self.statistics) if (s.kind == "units") == units]
-        last = len(self._caps(units).norms) - 1
+    def _top(self, weighing: int) -> int:
+        drawn = [j for j, s in enumerate(self.statistics) if s.weighing == weighing]
+        last = len(self._caps(weighing).norms) - 1
         while last and any(self.deviation(j, last) > MAX_SCALE for j in drawn):
             last -= 1
         return last
 
-    def _caps(self, units: bool) -> Caps:
-        assert self.weights is not None
-        return self.weights.units if units else self.weights.rows
+    def _caps(self, weighing: int) -> Caps:
+        return Caps.fixed(1) if self.weights is None else self.weights.caps(weighing)
 
     def choose_cut(
-        self, counts: Mapping[tuple[int, int], int], units: bool, keys: int, entropy: Entropy
+        self, counts: Mapping[tuple[int, int], int], weighing: int, keys: int, entropy: Entropy
     ) -> tuple[int, Heavy]:
         """The candidate to clip at: the first one past which so little lies that more room would cost more noise than
         it saves; and how many units may lie above it. `counts` are of units, by bucket and octave of rows over norm.
@@ -161,18 +164,21 @@ class Measurement:
         above its rows over its norm: 1 where it has one group, up to √keys where it has many alike (for ℓ1 always 1).
         The sum of these over the units above moves by at most the largest, so one run of sparse vector finds where it
         falls below; all candidates the same way if a unit comes or goes, but not if it is replaced. Where the search's
-        own noise would be too much for that, each unit counts alike, for the middle of the two.
+        own noise would be too much for that, each unit counts alike, for the middle of the two. In averages what is
+        taken from a unit's sum is taken from its count as well; there a share of all units may lie above.
         """
         assert self.search_epsilon is not None
         epsilon = self.search_epsilon / len(self.searched)
-        caps, last = self._caps(units), self.top(units)
+        caps, last = self._caps(weighing), self.top(weighing)
         if not last:
             return 0, (inf, 0.0)
-        slope = keys * self._error(units)
-        widest = 0 if self.norm == "l1" or units else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
+        mean = weighing == 2
+        slope = keys * self._error(weighing)
+        widest = 0 if self.norm == "l1" or weighing else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
         doubt = 2 / float(epsilon)
-        weighed = doubt * 2.0**widest * 4 <= slope
-        search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1)
+        weighed = doubt * 2.0**widest * 4 <= slope and not mean
+        search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1 and not mean)
+        allowed = sum(counts.values()) * (SCALE // CLIPPED_IN_MEANS) if mean else 0
         parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
         least, questions = [], []
         for cut in range(last):
@@ -180,32 +186,32 @@ class Measurement:
             # An octave's middle is √2 above its start.
             shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
             # What the search's noise could hide counts as little, more so at each step: past all norms it must stop.
-            least.append(slope / shared + doubt * (1 + cut / 2))
-            questions.append(min(max(ceil(SCALE * least[-1]) - taken, -END), END))
+            least.append((0.0 if mean else slope / shared) + doubt * (1 + cut / 12))
+            questions.append(min(max(ceil(SCALE * least[-1]) + allowed - taken, -END), END))
         said = search.release(questions, entropy=entropy).values
         if said[-1].above:
             most = 2.0**widest if weighed else 1.0
             scales = float(search.threshold_scale) / SCALE, float(search.question_scale) / SCALE
-            base = least[len(said) - 1] + scales[0] * log(2) + scales[1] * log(2 * last)
+            base = least[len(said) - 1] + scales[0] * log(2) + scales[1] * log(2 * last) if not mean else inf
             return len(said) - 1, (most * base, most * sum(scales))
         return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
 
-    def _error(self, units: bool) -> float:
+    def _error(self, weighing: int) -> float:
         """The mean error of a count in one group, for C = 1: of a statistic, or of a quantile's rank."""
-        index = next((j for j, s in enumerate(self.statistics) if (s.kind == "units") == units), None)
+        index = next((j for j, s in enumerate(self.statistics) if s.weighing == weighing), None)
         if index is None:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
-        noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(units).norms[0])
+        noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(weighing).norms[0])
         return float(noise) * (0.8 if self.norm == "l2" else 1.0)
 
-    def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], units: bool, chance: float) -> float:
+    def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
-        base, slope = heavy[units]
+        base, slope = heavy[weighing]
         above = base + slope * log(1 / chance)
-        if units or not above:
+        if weighing == 1 or not above:
             return above
-        return inf if self.max_rows is None else above * max(self.max_rows - norms[0], 0.0)
+        return inf if self.max_rows is None else above * max(self.max_rows - norms[weighing], 0.0)
 
     def threshold(self, cut: int) -> float:
         """The noisy number of units above which a key that is not listed may show, in totals' units."""
@@ -231,36 +237,33 @@ class Measurement:
 
         return float(-ndtri(tail)) + 1e-6
 
-    def _by_groups(self, index: int) -> bool:
-        return self.weights is not None and self.statistics[index].kind == "units"
-
     def totals(self, groups: Groups, keys: Sequence[tuple[Any, ...]], cuts: Sequence[int]) -> list[list[int]]:
         """The clipped sums before noise: for each statistic one for each key, in units of 1/(G·H) steps.
 
-        `cuts` are the caps' indices, for the weights by rows and by groups.
+        `cuts` are the caps' indices, one for each weighing.
         """
         columns = []
         place = 0
-        for j in range(len(self.statistics)):
-            units = self._by_groups(j)
-            found, index = (groups.units, 0) if units else (groups.rows, place)
-            caps = Caps.fixed(1) if self.weights is None else self._caps(units)
-            weight = caps.weight(cuts[units])
-            columns.append([clipped(found.get(key, {}), index, weight, cuts[units]) for key in keys])
-            place += not units
+        for statistic in self.statistics:
+            weighing = statistic.weighing if self.weights is not None else 0
+            found, index = (groups.units, 0) if weighing == 1 else (groups.rows, place)
+            weight = self._caps(weighing).weight(cuts[weighing])
+            columns.append([clipped(found.get(key, {}), index, weight, cuts[weighing]) for key in keys])
+            place += weighing != 1
         return columns
 
     def release(self, groups: Groups, listed: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
         """Noisy sums for the listed keys, or for those found above the threshold, in an order that says nothing."""
-        cuts: list[int] = [0, 0]
-        heavy: list[Heavy] = [(0.0, 0.0), (0.0, 0.0)]
-        for units in self.searched:
-            counts = {(bucket, 0): count for bucket, count in groups.by_groups.items()} if units else groups.by_rows
-            cuts[units], heavy[units] = self.choose_cut(counts, units, len(listed) if listed else TYPICAL_KEYS, entropy)
+        cuts: list[int] = [0] * WEIGHINGS
+        heavy: list[Heavy] = [(0.0, 0.0)] * WEIGHINGS
+        for each in self.searched:
+            by_groups = {(bucket, 0): count for bucket, count in groups.by_groups.items()}
+            counts = by_groups if each == 1 else groups.by_rows
+            cuts[each], heavy[each] = self.choose_cut(counts, each, len(listed) if listed else TYPICAL_KEYS, entropy)
         keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
         columns = []
         for j, exact in enumerate(self.totals(groups, keys, cuts)):
-            deviation = max(self.deviation(j, cuts[self._by_groups(j)]), Fraction(1))
+            deviation = max(self.deviation(j, cuts[self.statistics[j].weighing]), Fraction(1))
             draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
             noise = draw(deviation, len(keys), entropy=entropy).tolist()
             columns.append([value + n for value, n in zip(exact, noise, strict=True)])
@@ -274,21 +277,21 @@ class Measurement:
         # Steps are powers of two: scaling doubles by them is exact.
         steps = [float(s.grid.step / (G * H)) for s in self.statistics]
         sums = [[columns[j][i] * steps[j] for j in range(len(steps))] for i in shown]
-        scales = tuple(self.scale(j, cuts[self._by_groups(j)]) for j in range(len(self.statistics)))
+        scales = tuple(self.scale(j, cuts[s.weighing]) for j, s in enumerate(self.statistics))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
         norms = None
         if self.weights is not None:
-            norms = float(self.weights.rows.norms[cuts[0]]), float(self.weights.units.norms[cuts[1]])
+            norms = tuple(float(self._caps(each).norms[cut]) for each, cut in enumerate(cuts))
         visible = tuple(keys[i] for i in shown)
         drawn: tuple[tuple[Drawn, ...], ...] = ()
         if self.quantiles is not None:
             caps = None if self.weights is None else self.weights.rows
             found = [Histograms.read(each, caps, cuts[0]) for each in groups.cells]
             moved = 1 if caps is None else caps.movement(1, cuts[0])
-            lost = 0.0 if norms is None else self.lost(norms, heavy, False, float(CLIPPED))
+            lost = 0.0 if norms is None else self.lost(norms, heavy, 0, float(CLIPPED))
             taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
             drawn = self.quantiles.release(found, visible, moved, entropy, taken)
-        return Noisy(visible, table, scales, norms, (heavy[0], heavy[1]), hidden, drawn)
+        return Noisy(visible, table, scales, norms, tuple(heavy), hidden, drawn)
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:

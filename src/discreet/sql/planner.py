@@ -219,9 +219,9 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
                 ends.append(noises[0] + abs(float(needed[0][1].middle)) * noises[1])
             else:
                 ends.append(noises[-1] if measure.function in ("variance", "stddev") else noises[0])
-        limited = measurement.weights is None or all(
-            len(measurement.weights.caps(s).norms) == 1 or query.aggregate.max_rows is not None for _, s in needed
-        )
+        weights = measurement.weights
+        fixed = weights is None or all(not weights.caps(s.weighing).searched for _, s in needed)
+        limited = fixed or query.aggregate.max_rows is not None
         over_count = measure.function in ("avg", "variance", "stddev")
         said.append(Expected(measure.name, ends[0], ends[1] if limited else inf, over_count))
     return tuple(said)
@@ -238,7 +238,7 @@ def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> 
 
 
 def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
-    return measurement.top(statistic.kind == "units") if last and measurement.weights is not None else 0
+    return measurement.top(statistic.weighing) if last and measurement.weights is not None else 0
 
 
 def words(query: Query, measurement: Measurement, keys: int | None) -> str:

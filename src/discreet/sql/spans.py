@@ -32,8 +32,8 @@ class Spans:
 
     def covers_clipping(self, index: int) -> bool:
         """Whether the intervals of a measure hold its value without clipping."""
-        kinds = {statistic.kind == "units" for statistic in self.sums.needs(index)} or {False}
-        return all(math.isfinite(self._lost(units, 0.5)) for units in kinds)
+        weighings = {statistic.weighing for statistic in self.sums.needs(index)} or {0}
+        return all(math.isfinite(self._lost(weighing, 0.5)) for weighing in weighings)
 
     def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that hold the value of a measure in one row with probability at least `level`."""
@@ -65,7 +65,7 @@ class Spans:
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
         place = self.measurement.statistics.index(statistic)
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
-        lost = self._lost(statistic.kind == "units", tail / 2)
+        lost = self._lost(statistic.weighing, tail / 2)
         if lost in (0.0, math.inf):
             reach, lost = self._reach(tail) * scale, 0.0
         else:
@@ -80,9 +80,9 @@ class Spans:
 
         return -float(ndtri(tail / 2))
 
-    def _lost(self, units: bool, chance: float) -> float:
+    def _lost(self, weighing: int, chance: float) -> float:
         norms = self.noisy.norms
-        return 0.0 if norms is None else self.measurement.lost(norms, self.noisy.heavy, units, chance)
+        return 0.0 if norms is None else self.measurement.lost(norms, self.noisy.heavy, weighing, chance)
 
 
 def _one_row(statistic: Statistic) -> tuple[float, float]:

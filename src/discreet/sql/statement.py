@@ -44,9 +44,9 @@ class Weights:
     rows: Caps
     units: Caps
 
-    def caps(self, statistic: Statistic) -> Caps:
-        """The candidates for one statistic."""
-        return self.units if statistic.kind == "units" else self.rows
+    def caps(self, weighing: int) -> Caps:
+        """The candidates for the statistics of one `Statistic.weighing`."""
+        return self.units if weighing == 1 else self.rows
 
 
 def statement(

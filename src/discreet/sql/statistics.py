@@ -47,6 +47,8 @@ class Statistic:
     kind: Kind
     argument: Expression | None
     bounds: Bounds | None = None
+    of_mean: bool = False
+    """Whether only averages use it, in which clipping mostly cancels."""
     grid: Grid = field(init=False)
     bound: int = field(init=False)
     middle: Fraction = field(init=False)
@@ -63,6 +65,11 @@ class Statistic:
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "bound", grid.spanning(magnitude**power))
         object.__setattr__(self, "middle", middle)
+
+    @property
+    def weighing(self) -> int:
+        """By what units are weighed: 0 for their rows, 1 for their groups, 2 for their rows in averages."""
+        return 1 if self.kind == "units" else 2 if self.of_mean else 0
 
     def steps(self, value: str) -> str:
         """The whole number that `value`, the SQL of a double, adds: held to the bounds; NULL where it is NULL, NaN or
@@ -91,12 +98,15 @@ class Statistic:
 
 
 class Sums:
-    """The statistics that some measures need, and the answers they give."""
+    """The statistics that some measures need, and the answers they give.
 
-    def __init__(self, measures: Sequence[Measure]) -> None:
+    With `apart`, averages have statistics of their own, so that units can be weighed otherwise there than in sums.
+    """
+
+    def __init__(self, measures: Sequence[Measure], apart: bool = False) -> None:
         self._measures = tuple(measures)
-        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")}
-        self._needs = tuple(_needs(measure, measure.argument in averaged) for measure in measures)
+        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")} if not apart else set()
+        self._needs = tuple(_needs(measure, measure.argument in averaged, apart) for measure in measures)
         self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
 
     def needs(self, index: int) -> tuple[Statistic, ...]:
@@ -123,7 +133,7 @@ class Sums:
         return np.sqrt(variance) if measure.function == "stddev" else variance
 
 
-def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
+def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ...]:
     argument, bounds = measure.argument, measure.bounds
     if measure.function == "count_units":
         return (Statistic("units", None),)
@@ -137,5 +147,7 @@ def _needs(measure: Measure, averaged: bool) -> tuple[Statistic, ...]:
         return ()
     if measure.function == "sum" and not averaged:
         return (Statistic("raw", argument, bounds),)
-    pair = (Statistic("centred", argument, bounds), Statistic("present", argument))
-    return (*pair, Statistic("squares", argument, bounds)) if measure.function in ("variance", "stddev") else pair
+    needed = [Statistic("centred", argument, bounds, apart), Statistic("present", argument, None, apart)]
+    if measure.function in ("variance", "stddev"):
+        needed.append(Statistic("squares", argument, bounds, apart))
+    return tuple(needed)

@@ -18,6 +18,8 @@ from discreet.sql.quantiles import Histograms
 from discreet.sql.statement import Groups
 
 BUDGET = dc.ApproxDP(50, "1e-6")
+Cuts = tuple[int, int, int]
+"""Which of the candidates to clip at: for sums over rows, for counts of units, for averages."""
 
 
 def opened(data: Any, unit: Any = "who", **facts: Any) -> Session:
@@ -40,7 +42,7 @@ class Exact:
         """What would be stored, with seeded noise."""
         return self.measurement.release(self.groups, self.listed, Entropy.for_tests(seed))
 
-    def totals(self, keys: Sequence[tuple[Any, ...]], cuts: tuple[int, int]) -> list[list[int]]:
+    def totals(self, keys: Sequence[tuple[Any, ...]], cuts: Cuts = (0, 0, 0)) -> list[list[int]]:
         """The clipped sums of each statistic in each of the groups."""
         return self.measurement.totals(self.groups, keys, cuts)
 
@@ -81,14 +83,20 @@ def strain(first: Exact, second: Exact) -> float:
     return worst
 
 
-def _cuts(measurement: Measurement) -> Iterable[tuple[int, int]]:
+def largest_cuts(measurement: Measurement) -> Cuts:
+    """The last candidates, which clip least."""
     if measurement.weights is None:
-        return [(0, 0)]
-    last = len(measurement.weights.rows.norms) - 1, len(measurement.weights.units.norms) - 1
-    return [(min(cut, last[0]), min(cut, last[1])) for cut in range(max(last) + 1)]
+        return 0, 0, 0
+    rows, units = len(measurement.weights.rows.norms) - 1, len(measurement.weights.units.norms) - 1
+    return rows, units, rows
 
 
-def _declared(measurement: Measurement, place: int, cuts: tuple[int, int]) -> float:
+def _cuts(measurement: Measurement) -> Iterable[Cuts]:
+    rows, units, _ = largest_cuts(measurement)
+    return [(min(cut, rows), min(cut, units), min(cut, rows)) for cut in range(max(rows, units) + 1)]
+
+
+def _declared(measurement: Measurement, place: int, cuts: Cuts) -> float:
     """How far one statistic may move, as its noise has it."""
     statistic, many = measurement.statistics[place], len(measurement.statistics)
     factor = many if measurement.norm == "l1" else math.sqrt(many)

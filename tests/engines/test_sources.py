@@ -133,7 +133,7 @@ def test_a_lazy_frame_is_told_to_collect() -> None:
         pd.DataFrame({"a": [1], "A": [2]}),
         {"a": pd.DataFrame({"x": [1]}).to_numpy()},
     ],
-    ids=str,
+    ids=lambda source: type(source).__name__,
 )
 def test_what_is_no_table_is_refused(source: Any) -> None:
     with pytest.raises(InvalidArgument):

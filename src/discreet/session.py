@@ -101,6 +101,7 @@ class Session:
         study: str | None,
         analyst: str | None,
     ) -> None:
+        self._closed = False
         self._engine = engine
         self._catalog = catalog
         self._unit = unit
@@ -229,12 +230,15 @@ class Session:
 
     def close(self) -> None:
         """Let go of the engine and the books."""
+        self._closed = True
         self._engine.close()
         self._ledger.close()
         if self._folder is not None:
             self._folder.cleanup()
 
     def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> _Asked:
+        if self._closed:
+            raise InvalidArgument("session", "closed", "open", "connect again: the books continue")
         if (epsilon is None) == (error is None):
             remedy = "give either what it may cost or how far it may be off"
             raise InvalidArgument("epsilon, error", (epsilon, error), "one of the two", remedy)

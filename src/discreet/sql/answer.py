@@ -20,13 +20,12 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
-from discreet.noise.grid import Doubles
 from discreet.sql import exports
 from discreet.sql.catalog import Type
 from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.plan import Call, Expression, Literal, Measure, Query, Ref
+from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Drawn
-from discreet.sql.relations import quoted, text_of
+from discreet.sql.relations import names_in, quoted, text_of
 from discreet.sql.spans import Spans
 from discreet.sql.statistics import RANKED, Sums
 
@@ -145,9 +144,7 @@ def assemble(
     values = {statistic: noisy.sums[:, place] for place, statistic in enumerate(statistics)}
     drawn = iter(noisy.drawn)
     columns = [
-        [_held(m, each.value) for each in next(drawn)]
-        if m.function in RANKED
-        else _rounded(m.function, sums.answer(i, values))
+        _told(m, [each.value for each in next(drawn)] if m.function in RANKED else sums.answer(i, values).tolist())
         for i, m in enumerate(measures)
     ]
     answers = zip(*columns, strict=True) if columns else [()] * len(noisy.keys)
@@ -171,7 +168,7 @@ def assemble(
         measured,
         tuple(row[0] for row in shown),
         tuple(_keys(query)),
-        tuple(_type(output.expression, query) for output in query.outputs),
+        tuple(output.expression.type for output in query.outputs),
     )
 
 
@@ -179,22 +176,10 @@ def _keys(query: Query) -> Iterator[str]:
     """Outputs made of keys, each of which says something about the groups that those before it do not."""
     keys, told = {key.name for key in query.aggregate.keys}, set[str]()
     for output in query.outputs:
-        used = _names(output.expression)
+        used = names_in(output.expression)
         if used <= keys and not used <= told:
             told |= used
             yield output.name
-
-
-def _type(expression: Expression, query: Query) -> Type:
-    """What a released column holds: whole numbers stay whole where just counts, least and largest go into them."""
-    fractions = {m.name for m in query.aggregate.measures if m.function not in ("count", "count_units", "min", "max")}
-    return "real" if expression.type == "integer" and fractions & _names(expression) else expression.type
-
-
-def _names(expression: Expression) -> set[str]:
-    if isinstance(expression, Call):
-        return set().union(*map(_names, expression.arguments))
-    return {expression.name} if isinstance(expression, Ref) else set()
 
 
 def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
@@ -261,19 +246,19 @@ def _only_columns(query: Query) -> bool:
 def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[str]:
     exact = [Fraction(v) if isinstance(v, float) and math.isfinite(v) else v for v in values]
     keys = [text_of(Literal(value, kind)) for value, kind in zip(exact, kinds, strict=False)]
-    numbers = [f"CAST({value!r} AS {'BIGINT' if isinstance(value, int) else 'DOUBLE'})" for value in values[-measures:]]
+    numbers = [f"CAST({value!r} AS {_engine_type(value)})" for value in values[-measures:]]
     return keys + (numbers if measures else [])
 
 
-def _held(measure: Measure, value: float) -> int | float:
-    """The least and largest of whole numbers are whole numbers."""
-    whole = measure.function != "quantile" and measure.argument is not None and measure.argument.type == "integer"
-    return round(value) if whole else value
+def _engine_type(value: float) -> str:
+    return "BIGINT" if isinstance(value, int) and abs(value) < 1 << 63 else "DOUBLE"
 
 
-def _rounded(function: str, values: Doubles) -> list[int] | list[float]:
-    listed: list[float] = values.tolist()
-    return [round(value) for value in listed] if function in ("count", "count_units") else listed
+def _told(measure: Measure, values: list[float]) -> list[int] | list[float]:
+    """Counts, and sums, least and largest of whole numbers, are whole numbers."""
+    of_whole = measure.argument is not None and measure.argument.type == "integer"
+    whole = measure.function in ("count", "count_units") or (measure.function in ("sum", "min", "max") and of_whole)
+    return [round(value) for value in values] if whole else values
 
 
 def _plain(value: Any) -> Any:

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-from discreet.app.numerals import brief
-from discreet.app.outcome import Cells
 from discreet.app.pictures import gauge
 from discreet.app.settings import Settings
 from discreet.certificate import SigningKey
+from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.numerals import brief
 from discreet.ledger import Entry, Head, Ledger, Standing
 from discreet.ledger.notation import loss_from_plain
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.app.books import protected
-from discreet.app.numerals import loss, loss_record
 from discreet.certificate import Certificate, verify
 from discreet.core.errors import DiscreetError
+from discreet.core.numerals import loss, loss_record
 
 __all__ = ["Checked", "checked"]
 

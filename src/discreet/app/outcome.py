@@ -7,28 +7,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from discreet.app.numerals import loss_record, number, places, plain, shown
+from discreet.core.cells import Cells
+from discreet.core.numerals import loss_record, percent, plain
 from discreet.ledger import Standing
 from discreet.sql.answer import Answer
+from discreet.sql.showing import columns
 
-__all__ = ["Cells", "Outcome", "standing_record"]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """One column as texts of one alignment."""
-
-    title: str
-    texts: list[str]
-    right: bool = False
-    firm: bool = False
-    """Whether it is never broken into lines."""
+__all__ = ["Outcome", "standing_record"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ class Outcome:
     @property
     def percent(self) -> str:
         """The level as people say it."""
-        return f"{float(Fraction(self.level)) * 100:.6g} %"
+        return percent(self.level)
 
     @property
     def more(self) -> int | None:
@@ -68,30 +58,7 @@ class Outcome:
 
     def columns(self) -> list[Cells]:
         """The columns to show; each measure is followed by its interval."""
-        found = []
-        for name in self.answer.names:
-            values = self.answer.column(name)
-            if name in self.spans:
-                found += self._measured(name, values)
-            else:
-                numeric = all(isinstance(value, int | float) for value in values)
-                found.append(Cells(name, [shown(value) for value in values], right=numeric))
-        return found
-
-    def _measured(self, name: str, values: Sequence[float]) -> list[Cells]:
-        spans = self.spans[name]
-        widths = [(high - low) / 2 for low, high in spans]
-        decimals = places(widths)
-        texts = [number(value, decimals) for value in values]
-        slack = 0.5 * 10**-decimals
-        if all(abs((low + high) / 2 - value) <= slack for value, (low, high) in zip(values, spans, strict=True)):
-            halves = [number(width, decimals) for width in widths]
-            return [Cells(name, texts, True, True), Cells(f"± {self.percent}", halves, True, True)]
-        lows = [number(low, decimals) for low, _ in spans]
-        highs = [number(high, decimals) for _, high in spans]
-        left, right = max(map(len, lows), default=0), max(map(len, highs), default=0)
-        ranges = [f"{low:>{left}} … {high:>{right}}" for low, high in zip(lows, highs, strict=True)]
-        return [Cells(name, texts, True, True), Cells(f"{self.percent} interval", ranges, True, True)]
+        return columns(self.answer, self.level)
 
     def as_record(self) -> dict[str, Any]:
         """Everything, as plain data for JSON."""

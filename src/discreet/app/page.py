@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 
-from discreet.app.numerals import loss, shown
 from discreet.app.outcome import Outcome
+from discreet.core.markup import STYLE, table
+from discreet.core.numerals import loss, shown
+from discreet.sql.showing import certificate_html, notes_html
 
 __all__ = ["page"]
 
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1c2730; }
-pre, code { font: 13px/1.5 ui-monospace, monospace; }
-pre { background: #f3f5f7; padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; }
-table { border-collapse: collapse; margin: 1.25rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .9rem; border-bottom: 1px solid #dde3e8; text-align: left; }
-.right { text-align: right; } .quiet { color: #667580; }
-svg { display: block; margin: 1rem 0; }
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+.question { font: 13px/1.5 ui-monospace, monospace; white-space: pre-wrap; }
+.question { background: #8882; padding: .75rem 1rem; border-radius: 4px; }
+svg { display: block; margin: 1rem 0; fill: currentColor; }
 """
 _ROW, _LABEL, _PLOT, _MOST = 26, 180, 560, 200
 
@@ -25,22 +24,14 @@ _ROW, _LABEL, _PLOT, _MOST = 26, 180, 560, 200
 def page(outcome: Outcome, question: str) -> str:
     """The whole file."""
     answer = outcome.answer
-    columns = outcome.columns()
-    sides = ["right" if column.right else "left" for column in columns]
-    head = "".join(f'<th class="{side}">{escape(c.title)}</th>' for side, c in zip(sides, columns, strict=True))
-    body = "".join(
-        "<tr>" + "".join(f'<td class="{side}">{escape(t)}</td>' for side, t in zip(sides, row, strict=True)) + "</tr>"
-        for row in zip(*(column.texts for column in columns), strict=True)
-    )
-    notes = "".join(f'<p class="quiet">{escape(note)}</p>' for note in answer.notes)
     used = f"{float(outcome.standing.used) * 100:.1f} % of the budget is used."
-    certificate = escape(json.dumps(answer.certificate, indent=2, ensure_ascii=False))
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private answer</title><style>{_STYLE}</style>'
-        f"<h1>A private answer</h1><pre>{escape(question)}</pre>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{_drawing(outcome)}{notes}"
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>A private answer</title>'
+        f'<style>{_STYLE}{STYLE}</style><div class="discreet">'
+        f'<h1>A private answer</h1><p class="question">{escape(question)}</p>'
+        f"{table(outcome.columns())}{_drawing(outcome)}{notes_html(answer.notes)}"
         f"<p>Guarantee: {escape(loss(answer.loss))}. {used}</p>"
-        f"<details><summary>Certificate</summary><pre>{certificate}</pre></details></html>\n"
+        f"{certificate_html(answer.certificate)}</div></html>\n"
     )
 
 
@@ -66,9 +57,9 @@ def _drawing(outcome: Outcome) -> str:
         start, end = sorted((across(0.0), across(value)))
         parts.append(
             f'<text x="{_LABEL - 8}" y="{middle + 4}" text-anchor="end" font-size="13">{escape(label)}</text>'
-            f'<rect x="{start}" y="{middle - 8}" width="{round(end - start, 1)}" height="16" fill="#9cc4dd"/>'
-            f'<path d="M{across(low)} {middle}H{across(high)}" stroke="#1c2730" stroke-width="2"/>'
-            f'<circle cx="{across(value)}" cy="{middle}" r="3.5" fill="#1c2730"/>'
+            f'<rect x="{start}" y="{middle - 8}" width="{round(end - start, 1)}" height="16" fill="#5b9bd088"/>'
+            f'<path d="M{across(low)} {middle}H{across(high)}" stroke="currentColor" stroke-width="2"/>'
+            f'<circle cx="{across(value)}" cy="{middle}" r="3.5" fill="currentColor"/>'
         )
     height = len(labels) * _ROW
     title = escape(f"{name} by {key}, with {outcome.percent} intervals")

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.app.numerals import loss_record, plain, rational
 from discreet.app.outcome import Outcome
 from discreet.app.progress import waiting
 from discreet.app.settings import Settings
 from discreet.connection import connect
 from discreet.core.exact import probability
+from discreet.core.numerals import loss_record, plain, rational
 from discreet.ledger import Ledger, Standing
 from discreet.session import Quote
 

@@ -12,9 +12,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from discreet.app.numerals import loss, number, places, shown
-from discreet.app.outcome import Cells, Outcome
+from discreet.app.outcome import Outcome
 from discreet.app.pictures import BAR, bars, gauge
+from discreet.core.cells import Cells
+from discreet.core.numerals import loss, number, places, shown
 from discreet.ledger import Standing
 
 if TYPE_CHECKING:
@@ -38,11 +39,10 @@ def _grid(columns: Iterable[Cells]) -> Table:
     listed = list(columns)
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     for column in listed:
-        quiet = column.title.startswith("± ") or column.title.endswith(" interval")
         table.add_column(
             Text(column.title),
             justify="right" if column.right else "left",
-            style="dim" if quiet else "",
+            style="dim" if column.quiet else "",
             overflow="ellipsis" if column.firm else "fold",
             no_wrap=column.firm,
         )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from discreet.sql.answer import Answer
     from discreet.sql.planner import Expected
 
-__all__ = ["answer_html", "certificate_html", "columns", "price", "quote_html", "session_html"]
+__all__ = ["answer_html", "certificate_html", "columns", "notes_html", "price", "quote_html", "session_html"]
 
 _LISTED = 8
 """Declared values that are listed one by one."""
@@ -58,8 +58,13 @@ def price(loss: Loss, unit: Mapping[str, Any] | None, digits: int = 6) -> str:
 def answer_html(answer: Answer, level: Exactable = 0.95) -> str:
     """The table with intervals, the price, the notes, and the certificate folded away."""
     paid = f"<p>{escape(price(answer.loss, answer.certificate.get('unit')))}</p>"
-    notes = "".join(note(text, alarm=text.startswith("NOT PRIVATE")) for text in answer.notes)
-    return block(table(columns(answer, level), MOST_ROWS), paid, notes, certificate_html(answer.certificate))
+    rows = table(columns(answer, level), MOST_ROWS)
+    return block(rows, paid, notes_html(answer.notes), certificate_html(answer.certificate))
+
+
+def notes_html(notes: Iterable[str]) -> str:
+    """What an answer says about itself; that it is not private stands out."""
+    return "".join(note(text, alarm=text.startswith("NOT PRIVATE")) for text in notes)
 
 
 def certificate_html(certificate: Mapping[str, Any]) -> str:

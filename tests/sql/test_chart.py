@@ -245,7 +245,7 @@ def test_tables_of_other_libraries_agree(session: Session) -> None:
     answer = session.sql(question, epsilon=1)
     arrow, polars, pandas = answer.to_arrow(0.9), answer.to_polars(0.9), answer.to_pandas(0.9)
     assert arrow.schema.names == ["city", "late", "n", "n low", "n high", "years", "years low", "years high"]
-    kinds = ["string", "bool", "int64", "double", "double", "double", "double", "double"]
+    kinds = ["string", "bool", "int64", "double", "double", "int64", "double", "double"]
     assert [str(kind) for kind in arrow.schema.types] == kinds
     assert polars.rows() == list(zip(*arrow.to_pydict().values(), strict=True))
     assert [tuple(row) for row in pandas.itertuples(index=False)] == polars.rows()

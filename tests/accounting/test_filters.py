@@ -128,6 +128,16 @@ def test_an_event_that_cannot_be_accounted_changes_nothing() -> None:
     assert budget.spent == PureDP(0)
 
 
+def test_what_only_a_used_up_way_of_counting_could_add_up_does_not_fit() -> None:
+    budget = Filter(ApproxDP(3, "1e-6"))
+    budget.charge(Pure(F(1)))
+    budget.charge(Pure(F(19, 10)))
+    assert not budget.fits(NOISE)
+    with pytest.raises(BudgetExceeded):
+        budget.charge(NOISE)
+    assert budget.fits(Pure(F(1, 10)))
+
+
 def test_one_approximate_filter_serves_large_pure_and_many_small_events() -> None:
     budget = ApproxDP(3, "1e-6")
     assert admitted(Filter(budget), Pure(F(1))) == 3

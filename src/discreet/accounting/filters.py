@@ -198,7 +198,8 @@ class Filter:
                     if meter.under(sums):
                         refusals.append(refusal)
             after.append(grown)
-        if len(refusals) == len(self._open(self._sums)):
+        # Where another meter could add it up but is past its caps, the event does not fit: no meter is open for it.
+        if refusals and all(group is None for group in after):
             raise refusals[0]
         return tuple(after)
 

@@ -125,9 +125,12 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Session({self._account[0]!r}, {self._unit}, {self._budget}, remaining={self.remaining})"
+        left = "closed" if self._closed else f"remaining={self.remaining}"
+        return f"Session({self._account[0]!r}, {self._unit}, {self._budget}, {left})"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if self._closed:
+            return None
         unit = {"kind": type(self._unit).__name__.lower(), **vars(self._unit)}
         standings = self._ledger.standing(self._account)
         used = {" / ".join(standing.account): standing.used for standing in standings if standing.budget is not None}

@@ -172,6 +172,13 @@ def test_a_session_shows_who_is_protected_what_is_left_and_what_is_declared(sess
     assert 0 < used < 100
 
 
+def test_a_closed_session_says_so() -> None:
+    with dc.connect({"who": [1, 2]}, unit=dc.User("who"), budget=dc.PureDP(1), table="people") as opened:
+        assert "remaining=PureDP(epsilon=1)" in repr(opened)
+    assert repr(opened).endswith("closed)")
+    assert opened._repr_html_() is None
+
+
 def test_accounts_with_a_budget_have_a_gauge(tmp_path: Any) -> None:
     rows = {"who": np.arange(100)}
     facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.PureDP(1), "table": "people"}

@@ -270,7 +270,9 @@ class Session:
             epsilon=epsilon,
             ranks=tuple(rank for _, rank in ranked),
         )
-        sources = {name: self._engine.identity(name) for name in sorted(tables_in(query.aggregate.input))}
+        # The first table is the data set itself, wherever it is kept.
+        others = tables_in(query.aggregate.input) - {self._catalog.tables[0].name}
+        sources = {name: self._engine.identity(name) for name in sorted(others)}
         return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources)
 
 

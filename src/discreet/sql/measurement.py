@@ -4,8 +4,9 @@ Guarantee. The unit is that of the table. The events are fixed before any data i
 
 1. (where a norm is to be found) a `Pure` run of sparse vector over how many units lie above each candidate. From it
    alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups, one for averages.
-2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move, so that the vector
-   moves by at most √(number of statistics) in ℓ2; or one `Laplace` for each statistic (ℓ1).
+2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move and times its share,
+   so that the vector moves by at most the root of the sum of squared shares in ℓ2; or one `Laplace` for each statistic
+   (ℓ1), which has its share of ε.
 3. (quantiles) draws by rank, as `quantiles.py` says, on rows with the same weights.
 4. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
    alone in its groups shows up with probability at most `delta`: an `Approximate(0, delta)`.
@@ -106,16 +107,15 @@ class Measurement:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """What `release` will run, whatever the data."""
-        many = len(self.statistics)
         steps = CANONICAL * self.changes
         said: list[Event] = []
         if self.searched:
             assert self.search_epsilon is not None
             said += [events.Pure(self.search_epsilon / len(self.searched))] * len(self.searched)
-        if many and self.norm == "l1":
-            said += [events.Laplace(self.ratio * steps * many, steps)] * many
-        elif many:
-            said.append(events.Gaussian((self.ratio * steps) ** 2 * many, Fraction(many * steps**2), 1 << 40))
+        if self.norm == "l1":
+            said += [events.Laplace(self.ratio * steps * self._factor(s), steps) for s in self.statistics]
+        elif self.statistics:
+            said.append(events.Gaussian((self.ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
         if self.quantiles is not None:
             said += self.quantiles.events
         if self.threshold_delta is not None:
@@ -124,13 +124,17 @@ class Measurement:
 
     def deviation(self, index: int, cut: int) -> Fraction:
         """The noise in one statistic's totals, in their own units."""
-        many = len(self.statistics)
-        factor = sqrt_up(Fraction(many)) if self.norm == "l2" else Fraction(many)
         statistic = self.statistics[index]
         moved = statistic.bound * G * H
         if self.weights is not None:
             moved = self.weights.caps(statistic.weighing).movement(statistic.bound, cut)
-        return self.ratio * factor * moved * self.changes
+        return self.ratio * self._factor(statistic) * moved * self.changes
+
+    def _factor(self, statistic: Statistic) -> Fraction:
+        """How much larger the noise of one statistic is than if it were alone."""
+        if self.norm == "l1":
+            return sum((s.share for s in self.statistics), Fraction(0)) / statistic.share
+        return sqrt_up(sum((s.share**2 for s in self.statistics), Fraction(0))) / statistic.share
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""

@@ -71,6 +71,12 @@ class Statistic:
         """By what units are weighed: 0 for their rows, 1 for their groups, 2 for their rows in averages."""
         return 1 if self.kind == "units" else 2 if self.of_mean else 0
 
+    @property
+    def share(self) -> Fraction:
+        """How much of the accuracy it gets beside the others: the noise in the count under an average is multiplied by
+        the average's distance from the middle of its bounds, so it may be larger."""
+        return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
+
     def steps(self, value: str) -> str:
         """The whole number that `value`, the SQL of a double, adds: held to the bounds; NULL where it is NULL, NaN or
         infinite.

@@ -14,6 +14,9 @@ from typing import Any
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 LONG = range(-(2**63), 2**63)
+LONGEST_TEXT = 100_000
+MOST_TRIES = 10_000_000
+SHORTENING = ("lower", "upper", "trim", "ltrim", "rtrim", "skip", "split_part")
 WHOLE = re.compile(r" *[+-]?\d+ *", re.ASCII)
 NUMBER = re.compile(r" *[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})? *", re.ASCII)
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?", re.ASCII)
@@ -44,8 +47,29 @@ def inner(expression: Expression, row: dict[str, Any]) -> Any:
         return cast(arguments[0], expression.arguments[0].type, expression.type)
     if expression.function == "power":
         return power(*arguments, is_whole=is_whole(expression.arguments[1]))
+    longer = expression.function == "concat" or (expression.function == "replace" and stretch(*arguments[1:]) > 1)
+    if longer and extent(expression, row) > LONGEST_TEXT:
+        return None
     value = STRICT[expression.function](*arguments)
     return None if expression.type == "integer" and value is not None and value not in LONG else value
+
+
+def extent(expression: Expression, row: dict[str, Any]) -> int:
+    """How many characters a text could have, judged by those of the texts that || and REPLACE make it of."""
+    name = expression.function if isinstance(expression, Call) else None
+    if isinstance(expression, Call) and name == "concat":
+        return sum(extent(argument, row) for argument in expression.arguments)
+    if isinstance(expression, Call) and name == "replace":
+        text, found, put = expression.arguments
+        return extent(text, row) * stretch(inner(found, row), inner(put, row))
+    if isinstance(expression, Call) and name in SHORTENING:
+        return extent(expression.arguments[0], row)
+    return len(inner(expression, row))
+
+
+def stretch(found: str, put: str) -> int:
+    """How many times longer REPLACE makes a text at most."""
+    return max(1, math.ceil(Fraction(len(put), len(found))))
 
 
 def is_whole(exponent: Expression) -> bool:
@@ -220,7 +244,9 @@ def trim(text: str, left: bool = True, right: bool = True) -> str:
     return text
 
 
-def like(text: str, pattern: str) -> bool:
+def like(text: str, pattern: str) -> bool | None:
+    if "%" in pattern and "_" in pattern and len(text) * len(pattern) > MOST_TRIES:
+        return None
     parts = {"%": ".*", "_": "."}
     regex = "".join(parts.get(character, re.escape(character)) for character in pattern)
     return re.fullmatch(regex, text, re.DOTALL) is not None

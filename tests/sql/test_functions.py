@@ -58,6 +58,70 @@ def test_random_expressions_agree_with_the_reference_on_nasty_rows(seed: int) ->
                 )
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_random_texts_of_long_texts_agree_with_the_reference(seed: int) -> None:
+    """Lengths around what joining and replacing make at most, so that some of the results are NULL."""
+    rng = random.Random(seed)
+    connection, rows = table(rng, 8)
+    for place, row in enumerate(rows):
+        row["s"] = "ab" * rng.choice([1, 12_500, 16_667, 25_000, 50_000, 70_000])
+        row["Text"] = "😀é" * rng.choice([1, 3, 25_000, 50_000])
+        connection.execute('UPDATE t SET s = ?, "Text" = ? WHERE place = ?', [row["s"], row["Text"], place])
+    maker, lost = Maker(rng), 0
+    for _ in range(150):
+        expression = maker.make("text", rng.randrange(1, 5))
+        _, (column,) = run(connection, [expression])
+        assert list(column) == [evaluate(expression, row) for row in rows], expression
+        lost += any(value is None for value in column) and not any(value is None for value in plain(expression, rows))
+    assert lost > 5
+
+
+def plain(expression: Expression, rows: list[dict[str, Any]]) -> list[Any]:
+    """What the expression gives where texts are short."""
+    return [evaluate(expression, {**row, "s": "ab", "Text": "😀é"}) for row in rows]
+
+
+TEXT = Ref("s", "text")
+STRETCHED = call("replace", TEXT, Literal("a", "text"), Literal("c" * 999, "text"))
+
+
+@pytest.mark.parametrize(
+    ("expression", "longest"),
+    [
+        (STRETCHED, 100),
+        (call("upper", STRETCHED), 100),
+        (call("concat", TEXT, TEXT), 50_000),
+        (call("concat", call("concat", TEXT, Literal("x" * 1_000, "text")), call("trim", TEXT)), 49_500),
+        (call("replace", call("concat", TEXT, TEXT), Literal("aa", "text"), Literal("bbb", "text")), 25_000),
+        (call("replace", TEXT, Literal("a", "text"), Literal("b", "text")), None),
+        (call("concat", call("left", TEXT, Literal(9, "integer")), cast(call("length", TEXT), "text")), None),
+        (call("like", TEXT, Literal("%_" + "a" * 998, "text")), 10_000),
+        (call("like", TEXT, Literal("%" + "a" * 999, "text")), None),
+    ],
+    ids=lambda value: value.function if isinstance(value, Call) else str(value),
+)
+def test_a_text_too_long_to_work_on_gives_null_whatever_it_holds(expression: Expression, longest: int | None) -> None:
+    """Without the limits the first would need 5 GB for one value, and fail."""
+    connection = duckdb.connect()
+    lengths = [0, 7, *([] if longest is None else [longest, longest + 1]), 5_000_000]
+    connection.execute("CREATE TABLE t AS SELECT UNNEST(?) AS n", [lengths])
+    shown = render(expression).sql("duckdb")
+    found = connection.execute(f"SELECT n, {shown} IS NULL FROM (SELECT n, REPEAT('a', n) AS s FROM t)").fetchall()
+    assert found == [(n, longest is not None and n > longest) for n in lengths]
+
+
+def test_chains_of_texts_are_measured_once() -> None:
+    chain: Expression = TEXT
+    for place in range(DEEPEST):
+        chain = call(
+            "concat", call("replace", chain, Literal("ß", "text"), Literal("ss", "text")), Literal("-", "text")
+        )
+        assert render(chain).sql("duckdb").count("LENGTH(") == 1, place
+    assert weight(chain) < 500
+    other = call("concat", call("coalesce", chain, TEXT), TEXT)
+    assert render(other).sql("duckdb").count('"s"') <= weight(other)
+
+
 def test_the_random_expressions_use_every_function() -> None:
     maker = Maker(random.Random(0))
     for _ in range(4 * EXPRESSIONS):

@@ -32,6 +32,7 @@ from discreet.sql.signature import (
     Node,
     Shaped,
     converted,
+    guarded,
     is_null,
     number,
     try_cast,
@@ -39,7 +40,7 @@ from discreet.sql.signature import (
     within,
 )
 from discreet.sql.temporal import TEMPORAL
-from discreet.sql.textual import TEXTUAL
+from discreet.sql.textual import PASSING, TEXTUAL, fitting, measured
 
 __all__ = ["FUNCTIONS", "Mismatch", "admit", "call", "cast", "interval", "render", "weight"]
 
@@ -107,25 +108,31 @@ def admit(name: str, kind: Type) -> Node:
     return in_years(try_cast(column, kind), kind) if kind in MOMENTS else try_cast(column, kind)
 
 
-def weight(expression: Expression) -> int:
-    """How large the expression is as SQL."""
+def weight(expression: Expression, inside: bool = False) -> int:
+    """How large the expression is as SQL; `inside` a text that is measured as a whole."""
     if not isinstance(expression, Call):
         return 1
+    passing = expression.function in PASSING
     copies = FUNCTIONS[expression.function].copies
     if expression.function == "cast" and expression.arguments[0].type not in ("text", "real"):
         copies = (1,)
     times = [*copies, *copies[-1:] * len(expression.arguments)]
-    return 1 + sum(count * weight(argument) for count, argument in zip(times, expression.arguments, strict=False))
+    sizes = [count * weight(argument, passing) for count, argument in zip(times, expression.arguments, strict=False)]
+    return 1 + sum(sizes) + (sum(map(weight, measured(expression))) if passing and not inside else 0)
 
 
-def _shaped(expression: Expression) -> Shaped:
+def _shaped(expression: Expression, inside: bool = False) -> Shaped:
+    """`inside` a text that is measured as a whole, its parts are not measured again."""
     if isinstance(expression, Ref):
         reach = {"integer": LONGS, "real": DOUBLES}.get(expression.type, EVERYTHING)
         return Shaped(exp.column(expression.name, quoted=True), reach)
     if isinstance(expression, Literal):
         return Shaped(_literal(expression), _literal_range(expression))
-    arguments = [_shaped(argument) for argument in expression.arguments]
-    return Shaped(FUNCTIONS[expression.function].render(expression, arguments), _reach(expression, arguments))
+    passing = expression.function in PASSING
+    arguments = [_shaped(argument, passing) for argument in expression.arguments]
+    node = FUNCTIONS[expression.function].render(expression, arguments)
+    fits = fitting(expression, lambda part: _shaped(part).node) if passing and not inside else None
+    return Shaped(node if fits is None else guarded(fits, node), _reach(expression, arguments))
 
 
 def _reach(call: Call, arguments: Sequence[Shaped]) -> Interval:

@@ -3,30 +3,57 @@
 Positions and lengths are literals that are not negative, where engines agree. Only joining and replacing make text
 longer; `growth` says by how much, so that no query can ask for far more memory than the data it reads.
 
+No value may decide whether an engine has memory and time enough. So a text that is made longer is NULL where it could
+have more than `MOST` characters, given the lengths of the texts it is made of; the engine then does not make it. LIKE
+is NULL where it would take more than `TRIES` comparisons.
+
 >>> from discreet.sql.functions import call, render
 >>> from discreet.sql.plan import Ref
 >>> render(call("left", Ref("city", "text"), Literal(3, "integer"))).sql("duckdb")
 'LEFT("city", 3)'
+>>> render(call("concat", Ref("city", "text"), Ref("city", "text"))).sql("duckdb")
+'CASE WHEN LENGTH("city") <= 50000 THEN ("city" || "city") END'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import inf
 
 from sqlglot import exp
 
 from discreet.sql.catalog import Type
 from discreet.sql.intervals import Interval
 from discreet.sql.plan import Call, Expression, Literal, Ref
-from discreet.sql.signature import Accepted, Function, Node, Shaped, binary, each, invoked, typed, unified, unknown
+from discreet.sql.signature import (
+    Accepted,
+    Function,
+    Node,
+    Shaped,
+    binary,
+    each,
+    guarded,
+    invoked,
+    typed,
+    unified,
+    unknown,
+)
 
-__all__ = ["TEXTUAL", "growth"]
+__all__ = ["PASSING", "TEXTUAL", "fitting", "growth", "measured"]
 
 TEXT: tuple[Type, ...] = ("text",)
 LONGEST = 1_000_000
 UNIT = 1_000
 """Characters of a literal that count like one column in `growth`."""
+MOST = 100_000
+"""Characters of the longest text that joining and replacing make: a block of 2,048 such rows still fits in memory."""
+PASSING = ("concat", "replace", "lower", "upper", "trim", "ltrim", "rtrim", "skip", "split_part")
+"""Functions whose text has no more characters than their texts have, but for what joining and replacing add."""
+WRITTEN = 40
+"""No number, date or condition is longer as text."""
+TRIES = 10_000_000
+"""Comparisons of characters that LIKE may take: engines try a pattern with both % and _ at every place of a text."""
 
 
 def _one(name: str) -> Function:
@@ -94,6 +121,18 @@ def _pattern(arguments: Sequence[Expression]) -> Accepted | None:
     return (accepted[0], "boolean") if accepted is not None and isinstance(value, str) and "\\" not in value else None
 
 
+def _like(call: Call, arguments: Sequence[Shaped]) -> Node:
+    matched = binary(exp.Like, arguments[0].node, arguments[1].node)
+    pattern = call.arguments[1]
+    while isinstance(pattern, Call):
+        (pattern,) = pattern.arguments
+    written = str(pattern.value) if isinstance(pattern, Literal) else ""
+    if not {"%", "_"} <= {*written}:
+        return matched
+    longest = exp.Literal.number(TRIES // len(written))
+    return guarded(exp.LTE(this=exp.Length(this=arguments[0].copy()), expression=longest), matched)
+
+
 def _matched(name: str) -> Function:
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         return invoked(name.upper(), arguments[0].node, arguments[1].node)
@@ -151,8 +190,9 @@ TEXTUAL = (
         "like",
         "text and a literal pattern without backslashes",
         _pattern,
-        lambda call, arguments: binary(exp.Like, arguments[0].node, arguments[1].node),
+        _like,
         unknown,
+        copies=(2, 1),
     ),
     _matched("starts_with"),
     _matched("ends_with"),
@@ -170,7 +210,69 @@ def growth(expression: Expression, columns: Mapping[str, int]) -> int:
     parts = [growth(argument, columns) for argument in expression.arguments]
     if expression.function == "concat":
         return sum(parts)
-    if expression.function == "replace":
-        found, put = (str(a.value) for a in expression.arguments[1:] if isinstance(a, Literal))
-        return parts[0] * max(1, -(-len(put) // len(found)))
-    return max(parts)
+    return parts[0] * _stretch(expression) if expression.function == "replace" else max(parts)
+
+
+def fitting(expression: Expression, render: Callable[[Expression], Node]) -> Node | None:
+    """The condition that a text cannot have more than `MOST` characters; None if that is sure."""
+    if not _is_open(expression):
+        return None
+    counts = _parts(expression)
+    parts = measured(expression)
+    room = MOST - int(sum(count * _most(part) for part, count in counts.items() if part not in parts))
+    if len(parts) == 1:
+        ((part, count),) = ((part, counts[part]) for part in parts)
+        return exp.LTE(this=exp.Length(this=render(part)), expression=exp.Literal.number(max(room, -1) // count))
+    total: Node = exp.Literal.number(0)
+    for part in parts:
+        total = exp.Add(this=total, expression=_times(exp.Length(this=render(part)), counts[part]))
+    return exp.LTE(this=total, expression=exp.Literal.number(room))
+
+
+def measured(expression: Expression) -> tuple[Expression, ...]:
+    """The texts whose lengths decide whether an expression, made of them by `PASSING` functions, is NULL."""
+    return tuple(part for part in _parts(expression) if not isinstance(part, Literal)) if _is_open(expression) else ()
+
+
+def _is_open(expression: Expression) -> bool:
+    """Whether an expression makes texts longer, beyond what is known to be short."""
+    return sum(_parts(expression).values()) > 1 and _most(expression) > MOST
+
+
+def _parts(expression: Expression) -> dict[Expression, int]:
+    """The texts an expression is made of, and how many characters each of theirs may become."""
+    if not isinstance(expression, Call) or expression.function not in PASSING:
+        return {expression: 1}
+    if expression.function == "concat":
+        both = [_parts(argument) for argument in expression.arguments]
+        return {part: sum(counts.get(part, 0) for counts in both) for counts in both for part in counts}
+    times = _stretch(expression)
+    # Beyond the limit all counts are alike: no text but the empty one fits.
+    return {part: min(count * times, MOST + 1) for part, count in _parts(expression.arguments[0]).items()}
+
+
+def _stretch(call: Call) -> int:
+    if call.function != "replace":
+        return 1
+    found, put = (str(argument.value) for argument in call.arguments[1:] if isinstance(argument, Literal))
+    return max(1, -(-len(put) // len(found)))
+
+
+def _most(expression: Expression) -> float:
+    """The most characters that a text can have, whatever the data hold."""
+    if isinstance(expression, Literal):
+        return len(expression.value) if isinstance(expression.value, str) else 0
+    if isinstance(expression, Ref):
+        return inf
+    if expression.function in PASSING:
+        return sum(count * _most(part) for part, count in _parts(expression).items())
+    if expression.function == "cast":
+        return WRITTEN
+    longest = max((_most(argument) for argument in expression.arguments if argument.type == "text"), default=inf)
+    if expression.function in ("left", "right", "substring"):
+        return min(longest, _place(expression.arguments[-1]) or 0)
+    return longest
+
+
+def _times(node: Node, count: int) -> Node:
+    return node if count == 1 else exp.Mul(this=node, expression=exp.Literal.number(count))

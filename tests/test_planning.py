@@ -264,9 +264,17 @@ def test_other_limits_and_other_files_are_other_questions(table: dict[str, np.nd
 
 def test_the_faintest_question_has_an_answer(table: dict[str, np.ndarray]) -> None:
     with dc.connect(table, **FACTS | {"budget": dc.PureDP(1)}) as session:
-        for epsilon in ("4e-11", "1e-9", "1e-6"):
-            answer = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=epsilon)
-            assert len(answer.rows) == 1
+        for text in ("SELECT COUNT(*) AS n FROM visits", "SELECT MEDIAN(cost) AS m, AVG(cost) AS a FROM visits"):
+            for epsilon in ("1e-6", "1e-5"):
+                assert len(session.sql(text, epsilon=epsilon).rows) == 1
+            with pytest.raises(dc.InvalidArgument):
+                session.sql(text, epsilon="9e-7")
+
+
+def test_a_question_that_measures_nothing_is_refused(session: Session) -> None:
+    with pytest.raises(dc.Unsupported):
+        session.sql("SELECT DISTINCT city FROM visits", epsilon=1)
+    assert session.spent.epsilon == 0
 
 
 def test_frames_show_intervals_beside_their_measures(session: Session) -> None:

@@ -58,6 +58,8 @@ __all__ = ["Quote", "Session"]
 
 FAILED = b"failed"
 """What is stored when the engine could not run the statement."""
+FAINTEST = Fraction(1, 10**6)
+"""The smallest ε of a question."""
 LONGEST_NOTE = 1000
 """Characters of a question that the books keep for the steward to read."""
 PARTS = 1000
@@ -247,7 +249,10 @@ class Session:
             raise InvalidArgument("epsilon, error", (epsilon, error), "one of the two", remedy)
         query = parse(text, self._catalog)
         if error is None:
-            return self._asked(query, positive("epsilon", epsilon))
+            given = positive("epsilon", epsilon)
+            if given < FAINTEST:
+                raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
+            return self._asked(query, given)
         wanted = positive("error", error)
         return self._asked(query, epsilon_for(float(wanted), lambda trial: self._asked(query, trial).errors))
 

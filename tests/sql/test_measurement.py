@@ -98,9 +98,9 @@ def test_the_clipping_norm_is_near_the_best(changes: int) -> None:
 
 
 def test_units_spread_over_many_groups_get_more_room() -> None:
-    # 1,500 units of norm 16: worth the noise if each has hundreds of rows, not if all its rows are in one group.
+    # 700 units of norm 16: worth the noise if each has hundreds of rows, not if all its rows are in one group.
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), Fraction(1, 2))
-    spread, alone = ({(0, 0): 10**6, (AT[16], octaves): 1500} for octaves in (4, 0))
+    spread, alone = ({(0, 0): 10**6, (AT[16], octaves): 700} for octaves in (4, 0))
     assert min(cuts(measurement, spread, 1000)) >= AT[16] - 2
     assert max(cuts(measurement, alone, 1000)) <= 1
 

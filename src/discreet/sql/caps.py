@@ -1,8 +1,8 @@
 """The norm that a unit's rows are weighed down to: fixed beforehand, or one of several to choose from.
 
 A unit with n_k rows in group k has the weight min(1, C/‖n‖). Where C is to be found privately, the candidates are 1,
-1½, 2, 2½, 3, 3½, 4, 5, 6, 7, 8, 10, … up to a limit: four to the octave, past 32 one, and whole numbers when doubled. A
-unit's bucket is the index of the first candidate that its norm is within.
+1½, 2, 2½, 3, 3½, 4, 5, 6, 7, 8, 10, … up to a limit: four to the octave, past 32 two, past 1,024 one, and whole numbers
+when doubled. A unit's bucket is the index of the first candidate that its norm is within.
 
 >>> [str(norm) for norm in Caps.up_to(5).norms]
 ['1', '3/2', '2', '5/2', '3', '7/2', '4', '5']
@@ -25,8 +25,9 @@ H = 2
 """Candidates are multiples of 1/H."""
 MARGIN = 1 + Fraction(1, 1 << 30)
 """Covers the rounding of sums of squares, a square root and a division in doubles."""
-OCTAVES, FINE = 20, 5
-"""Candidates go up to 2^20 rows of one unit, where noise is larger than almost any count; up to 2^5 in quarters."""
+OCTAVES, HALVES, QUARTERS = 20, 10, 5
+"""Candidates go up to 2^20 rows of one unit, where noise is larger than almost any count; up to 2^10 in halves of an
+octave, up to 2^5 in quarters."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Caps:
         """Candidates to choose from, up to a limit."""
         most = 1 << OCTAVES if limit is None else min(limit, 1 << OCTAVES)
         octaves = [Fraction(1 << octave) for octave in range(OCTAVES + 1)]
-        between = {octave * part / 4 for octave in octaves[:FINE] for part in (5, 6, 7)}
+        between = {octave * part / 4 for octave in octaves[:QUARTERS] for part in (5, 7)}
+        between |= {octave * 3 / 2 for octave in octaves[:HALVES]}
         every = sorted([*octaves, *(norm for norm in between if (norm * H).denominator == 1)])
         return Caps((*(norm for norm in every if norm < most), Fraction(most)))
 

@@ -47,6 +47,8 @@ MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
 """How many groups to expect when choosing C where the keys are not listed."""
+BALANCE = 0.45
+"""How much of the noise's deviation counts beside what clipping takes."""
 SCALE = 1 << 10
 """Parts in a unit's weight in the search for C."""
 
@@ -79,7 +81,7 @@ class Noisy:
 class Measurement:
     """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic.
 
-    `weights` is None at row level. `search_epsilon` is spent on finding norms, in equal shares. `max_rows` is declared.
+    `weights` is None at row level. `search_epsilon` is spent on finding norms. `max_rows` is declared.
     """
 
     statistics: tuple[Statistic, ...]
@@ -104,14 +106,23 @@ class Measurement:
         used = {s.weighing for s in self.statistics} | ({0} if self.quantiles else set())
         return tuple(each for each in range(WEIGHINGS) if each in used and self.weights.caps(each).searched)
 
+    def _search(self, weighing: int) -> Fraction:
+        """The ε of one search: a share of all units is soon found."""
+        assert self.search_epsilon is not None
+        parts = {each: 1 if each == 2 else 3 for each in self.searched}
+        return self.search_epsilon * parts[weighing] / sum(parts.values())
+
+    @property
+    def searches(self) -> tuple[Fraction, ...]:
+        """The ε of each search."""
+        return tuple(map(self._search, self.searched)) if self.search_epsilon is not None else ()
+
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """What `release` will run, whatever the data."""
         steps = CANONICAL * self.changes
         said: list[Event] = []
-        if self.searched:
-            assert self.search_epsilon is not None
-            said += [events.Pure(self.search_epsilon / len(self.searched))] * len(self.searched)
+        said += map(events.Pure, self.searches)
         if self.norm == "l1":
             said += [events.Laplace(self.ratio * steps * self._factor(s), steps) for s in self.statistics]
         elif self.statistics:
@@ -164,23 +175,24 @@ class Measurement:
         """The candidate to clip at: the first one past which so little lies that more room would cost more noise than
         it saves; and how many units may lie above it. `counts` are of units, by bucket and octave of rows over norm.
 
-        Raising C by a little adds (keys · mean noise per unit of C) of error, and takes back from each unit still
-        above its rows over its norm: 1 where it has one group, up to √keys where it has many alike (for ℓ1 always 1).
+        Raising C by a little adds to the noise, in proportion to its deviation for C = 1 and the number of keys, and
+        takes back from each unit still above its rows over its norm: 1 where it has one group, up to √keys where it has
+        many alike (for ℓ1 always 1). Errors add like squares: at the best C slope · bias = noise · noise slope. With
+        heavy tails the bias is some five times C · slope, which is `BALANCE`.
         The sum of these over the units above moves by at most the largest, so one run of sparse vector finds where it
         falls below; all candidates the same way if a unit comes or goes, but not if it is replaced. Where the search's
         own noise would be too much for that, each unit counts alike, for the middle of the two. In averages what is
         taken from a unit's sum is taken from its count as well; there a share of all units may lie above.
         """
-        assert self.search_epsilon is not None
-        epsilon = self.search_epsilon / len(self.searched)
+        epsilon = self._search(weighing)
         caps, last = self._caps(weighing), self.top(weighing)
         if not last:
             return 0, (inf, 0.0)
         mean = weighing == 2
         slope = keys * self._error(weighing)
-        widest = 0 if self.norm == "l1" or weighing else min(ceil(log(keys, 4)), SCALE.bit_length() - 1)
+        widest = 0 if self.norm == "l1" or weighing else min((keys.bit_length() - 1) // 2, SCALE.bit_length() - 1)
         doubt = 2 / float(epsilon)
-        weighed = doubt * 2.0**widest * 4 <= slope and not mean
+        weighed = doubt * 2.0**widest * 2 <= slope and not mean
         search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1 and not mean)
         allowed = sum(counts.values()) * (SCALE // CLIPPED_IN_MEANS) if mean else 0
         parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
@@ -190,7 +202,7 @@ class Measurement:
             # An octave's middle is √2 above its start.
             shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
             # What the search's noise could hide counts as little, more so at each step: past all norms it must stop.
-            least.append((0.0 if mean else slope / shared) + doubt * (1 + cut / 12))
+            least.append((0.0 if mean else slope / shared) + doubt * (cut / 32 if weighed else 1 + cut / 12))
             questions.append(min(max(ceil(SCALE * least[-1]) + allowed - taken, -END), END))
         said = search.release(questions, entropy=entropy).values
         if said[-1].above:
@@ -201,13 +213,13 @@ class Measurement:
         return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
 
     def _error(self, weighing: int) -> float:
-        """The mean error of a count in one group, for C = 1: of a statistic, or of a quantile's rank."""
+        """The error that counts in one group, for C = 1: of a statistic, or of a quantile's rank."""
         index = next((j for j, s in enumerate(self.statistics) if s.weighing == weighing), None)
         if index is None:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
         noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(weighing).norms[0])
-        return float(noise) * (0.8 if self.norm == "l2" else 1.0)
+        return float(noise) * BALANCE * (1 if self.norm == "l2" else sqrt(2))
 
     def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""

@@ -17,7 +17,7 @@ of ε, up to the declared limit. Counts of units have a norm of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isqrt
@@ -25,7 +25,7 @@ from math import inf, isqrt
 from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
-from discreet.core.errors import InvalidArgument, NotAccountable
+from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
 from discreet.core.events import Composed, Event, Gaussian, Pure
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.sql.caps import Caps
@@ -98,6 +98,8 @@ def plan(
     Statistics and quantiles share ε, and δ, by their numbers of measures; statistics that only quantiles' keys need
     count as one.
     """
+    if not statistics and not ranks:
+        raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
     thresholded = keys is None
     if thresholded and isinstance(budget, PureDP):
         remedy = "declare the values of the key columns, or use an ApproxDP budget"
@@ -112,7 +114,7 @@ def plan(
     asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
     fresh = Measurement(statistics, norm, Fraction(1), changes, weights, quantiles=asked)
     search = epsilon * SEARCH_SHARE if fresh.searched else None
-    searches = (search / len(fresh.searched),) * len(fresh.searched) if search else ()
+    searches = replace(fresh, search_epsilon=search).searches
     left = epsilon - sum(searches)
     share = Fraction(len(ranks), len(ranks) + len(statistics))
     part = delta * share if statistics and not laplace else delta
@@ -215,8 +217,10 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
         ends = []
         for last in (False, True):
             noises = [mean * measurement.scale(j, _cut(measurement, s, last)) for j, s in needed]
-            if measure.function == "sum" and len(noises) > 1:
-                ends.append(noises[0] + abs(float(needed[0][1].middle)) * noises[1])
+            if measure.function == "sum" and len(noises) > 1 and measure.bounds is not None:
+                middle = abs(float(measure.bounds.lower + measure.bounds.upper)) / 2
+                counted, summed = (noises[0], noises[1]) if len(noises) == 3 else (noises[1], noises[0])
+                ends.append(summed + middle * counted)
             else:
                 ends.append(noises[-1] if measure.function in ("variance", "stddev") else noises[0])
         weights = measurement.weights

@@ -11,7 +11,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Measure
@@ -45,7 +44,7 @@ class Spans:
         sides: list[tuple[float, ...]] = [self._side(statistic, row, tail) for statistic in needs]
         if measure.function in ("variance", "stddev") and sides[0][0] < 0 < sides[0][1]:
             sides[0] = (*sides[0], 0.0)
-        values = [_value(measure.function, float(needs[0].middle), corner) for corner in itertools.product(*sides)]
+        values = [_value(measure, corner) for corner in itertools.product(*sides)]
         least, most = -math.inf, math.inf
         if measure.function == "avg" and measure.bounds is not None:
             least, most = float(measure.bounds.lower), float(measure.bounds.upper)
@@ -93,13 +92,17 @@ def _one_row(statistic: Statistic) -> tuple[float, float]:
     return (0.0, max(low * low, high * high)) if statistic.kind == "squares" else (low, high)
 
 
-def _value(function: str, middle: float, corner: Sequence[Any]) -> float:
-    if function in ("count", "count_units") or len(corner) == 1:
-        return float(corner[0])
-    if function == "sum":
-        return float(corner[0] + middle * corner[1])
-    number = max(corner[1], 1.0)
-    if function == "avg":
-        return float(middle + corner[0] / number)
-    variance = max(corner[2] - corner[0] ** 2 / number, 0.0) / max(number - 1, 1.0)
-    return math.sqrt(variance) if function == "stddev" else variance
+def _value(measure: Measure, corner: Sequence[float]) -> float:
+    if len(corner) == 1 or measure.bounds is None:
+        return corner[0]
+    lower, upper = float(measure.bounds.lower), float(measure.bounds.upper)
+    middle = (lower + upper) / 2
+    if measure.function == "sum" and len(corner) == 2:
+        return corner[0] + middle * corner[1]
+    *counted, total, number = corner if measure.function in ("sum", "avg") else corner[:2]
+    number = max(number, 1.0)
+    if measure.function in ("sum", "avg"):
+        mean = min(max(middle + total / number, lower), upper)
+        return mean * counted[0] if counted else mean
+    variance = max(corner[2] - total**2 / number, 0.0) / max(number - 1, 1.0)
+    return math.sqrt(variance) if measure.function == "stddev" else variance

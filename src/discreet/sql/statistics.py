@@ -106,12 +106,13 @@ class Statistic:
 class Sums:
     """The statistics that some measures need, and the answers they give.
 
-    With `apart`, averages have statistics of their own, so that units can be weighed otherwise there than in sums.
+    With `apart`, averages have statistics of their own, so that units can be weighed otherwise there than in sums; and
+    a sum beside an average of the same is the average times the number of values, which is off by less than the sum.
     """
 
     def __init__(self, measures: Sequence[Measure], apart: bool = False) -> None:
         self._measures = tuple(measures)
-        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")} if not apart else set()
+        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")}
         self._needs = tuple(_needs(measure, measure.argument in averaged, apart) for measure in measures)
         self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
 
@@ -125,15 +126,18 @@ class Sums:
         parts = [np.asarray(values[statistic], dtype=np.float64) for statistic in self._needs[index]]
         if measure.function in ("count", "count_units"):
             return parts[0]
-        middle = float(self._needs[index][0].middle)
-        if measure.function == "sum":
-            return parts[0] if len(parts) == 1 else parts[0] + middle * parts[1]
+        if measure.function == "sum" and len(parts) == 1:
+            return parts[0]
         bounds = measure.bounds
         assert bounds is not None
-        number = np.maximum(parts[1], 1.0)
-        if measure.function == "avg":
-            mean: Doubles = middle + parts[0] / number
-            return np.clip(mean, float(bounds.lower), float(bounds.upper))
+        middle = float(bounds.lower + bounds.upper) / 2
+        if measure.function == "sum" and len(parts) == 2:
+            return parts[0] + middle * parts[1]
+        *counted, total, number = parts if measure.function in ("sum", "avg") else parts[:2]
+        number = np.maximum(number, 1.0)
+        if measure.function in ("sum", "avg"):
+            mean: Doubles = np.clip(middle + total / number, float(bounds.lower), float(bounds.upper))
+            return mean * counted[0] if counted else mean
         spread = np.maximum(parts[2] - parts[0] ** 2 / number, 0.0) / np.maximum(number - 1, 1.0)
         variance: Doubles = np.minimum(spread, float(bounds.width) ** 2 / 2)
         return np.sqrt(variance) if measure.function == "stddev" else variance
@@ -154,6 +158,8 @@ def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ..
     if measure.function == "sum" and not averaged:
         return (Statistic("raw", argument, bounds),)
     needed = [Statistic("centred", argument, bounds, apart), Statistic("present", argument, None, apart)]
+    if measure.function == "sum" and apart:
+        needed.insert(0, Statistic("present", argument))
     if measure.function in ("variance", "stddev"):
         needed.append(Statistic("squares", argument, bounds, apart))
     return tuple(needed)

@@ -1,6 +1,7 @@
 """The engine reads what it was given and nothing else, writes nothing, and can be watched and stopped."""
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from tests.engines.sources import SOURCES
 
+import discreet as dc
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb import DuckDB
 
@@ -134,8 +136,63 @@ def test_a_running_statement_shows_its_progress_and_can_be_cancelled(slow: DuckD
     assert len(seen) >= 2
     assert seen == sorted(seen)
     assert all(0 <= done <= 1 for done in seen)
-    assert [type(error) for error in failures] == [duckdb.InterruptException]
+    assert [(type(error), error.__context__) for error in failures] == [(KeyboardInterrupt, None)]
     assert slow.run("SELECT 1") == [(1,)]
+
+
+def test_a_signal_stops_a_statement_too(slow: DuckDB) -> None:
+    def interrupted() -> None:
+        while slow.progress() is None:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupted)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        slow.run(SLOW)
+    thread.join()
+    assert caught.value.__context__ is None
+    assert slow.run("SELECT 1") == [(1,)]
+
+
+def test_a_cancelled_question_can_be_asked_again() -> None:
+    people = np.arange(2000)
+    with dc.connect({"who": people}, unit=dc.User("who"), budget=dc.PureDP(1), table="t") as session:
+        engine = session._engine
+        plain = engine.run
+
+        def cancelled(statement: str) -> list[tuple[object, ...]]:
+            threading.Timer(0.2, engine.cancel).start()
+            return plain("SELECT COUNT(*) FROM t a, t b, t c WHERE a.who + b.who + c.who = 7")
+
+        engine.run = cancelled
+        with pytest.raises(KeyboardInterrupt):
+            session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+        engine.run = plain
+        assert abs(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).rows[0][0] - 2000) < 100
+        assert session.spent == dc.PureDP(1)
+
+
+def test_a_failure_that_nobody_asked_for_stays_one(slow: DuckDB) -> None:
+    slow.cancel()
+    with pytest.raises(duckdb.Error):
+        slow.run("SELECT CAST('x' AS INTEGER)")
+
+
+def test_refusals_do_not_carry_the_errors_of_the_engine_along(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 secret PAR1")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as connection:
+        connection.execute(f"CREATE VIEW t AS FROM '{SOURCES['parquet'](tmp_path)}'")
+    failures = []
+    engine = DuckDB()
+    with pytest.raises(InvalidArgument) as caught:
+        engine.add("t", tmp_path / "t.parquet")
+    failures.append(caught.value)
+    engine.add("t", tmp_path / "t.duckdb")
+    with pytest.raises(InvalidArgument) as caught:
+        engine.seal()
+    failures.append(caught.value)
+    assert [(error.__context__, error.__cause__) for error in failures] == [(None, None)] * 2
 
 
 def test_a_closed_engine_says_so_and_closes_twice(slow: DuckDB) -> None:

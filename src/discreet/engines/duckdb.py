@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.files import found
-from discreet.engines.frames import Frame, dataset, is_dataset, tabled
-from discreet.engines.schema import quoted, reading, text
+from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
+from discreet.engines.schema import Reading, quoted, reading, text
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.functions import admit
 
@@ -48,6 +48,7 @@ class _Held:
     identity: str
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
+    paths: tuple[Path, ...] = ()
     unique: tuple[str, ...] = ()
     units: str | None = None
 
@@ -55,14 +56,31 @@ class _Held:
 @dataclass(frozen=True)
 class _Rows:
     """A query for the rows of a source. `untyped` columns (None: all) have no type of their own; `small` sources are
-    copied; the rows of `counted` ones are counted without reading them."""
+    copied; the rows of `counted` ones are counted without reading them; `replaced` ones have "?" for bad bytes."""
 
     sql: str
     omitted: tuple[tuple[str, str], ...] = ()
+    paths: tuple[Path, ...] = ()
     untyped: frozenset[str] | None = frozenset()
     small: bool = False
     counted: bool = False
     frame: bool = False
+    replaced: bool = False
+
+
+class _Owning:
+    """The columns of a table that say whose its rows are: its unit column, and those that link it to others."""
+
+    def __init__(self, unit: str | None, links: Iterable[str]) -> None:
+        self.unit = None if unit is None else unit.lower()
+        self.names = {name.lower() for name in links} | ({self.unit} if self.unit is not None else set())
+
+    def read(self, column: Reading, replaced: bool) -> Reading:
+        """How the column is read; `replaced` says that bad bytes of texts are "?" already."""
+        name = column.name.lower()
+        if name not in self.names:
+            return column
+        return column.of_units(replaced) if name == self.unit else column.of_links(replaced)
 
 
 class DuckDB:
@@ -89,6 +107,7 @@ class DuckDB:
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
         self._lock = Lock()
+        self._cancelled = False
         # A notebook without the widgets that would draw a bar has none, and `progress` does not know.
         with suppress(duckdb.InvalidInputException):
             self._execute("SET enable_progress_bar = true")
@@ -102,23 +121,28 @@ class DuckDB:
         types: Mapping[str, Type] | None = None,
         hints: Mapping[str, Type] | None = None,
         unit: str | None = None,
+        links: Iterable[str] = (),
         private: bool = True,
     ) -> None:
         """Register a file or folder, a DuckDB file, an Arrow table or dataset, a frame or a dict of arrays.
 
         `types` declares types of columns, `hints` those of columns that have none of their own and else would be text.
-        Values of the `unit` column that name nobody (NaN, infinities) become NULL. Types of public data may be read off
+        Values of the `unit` column that name nobody (NaN, infinities) become NULL. So do values that are not read
+        exactly, there and in `links`, the columns by which rows find their owners. Types of public data may be read off
         its values.
         """
         if table.lower() in {name.lower() for name in self._held}:
             raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        owning = _Owning(unit, links)
         try:
-            self._held[table] = self._added(table, source, types or {}, hints or {}, unit, private)
+            self._held[table] = self._added(table, source, types or {}, hints or {}, owning, private)
+            return
         except InvalidArgument:
             raise
         except Exception:
             shown = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
-            raise InvalidArgument("source", shown, "a table that can be read", "check it, or convert it") from None
+        # Raised out here, the error does not carry the engine's own along, which may quote values.
+        raise InvalidArgument("source", shown, "a table that can be read", "check it, or convert it")
 
     def _added(
         self,
@@ -126,14 +150,14 @@ class DuckDB:
         source: object,
         types: Mapping[str, Type],
         hints: Mapping[str, Type],
-        unit: str | None,
+        owning: _Owning,
         private: bool,
     ) -> _Held:
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser().resolve()
-            identity, rows = f"file:{path}", self._files(table, path, private)
+            identity, rows = f"file:{path}", self._files(table, path, private, owning)
         else:
-            identity, rows = f"memory:{table}", self._frame(table, source, private)
+            identity, rows = f"memory:{table}", self._frame(table, source, private, owning)
         described = [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows.sql}")]
         declared = _declared(table, described, rows, types, hints)
         readings = {name: reading(name, kind, declared.get(name.lower())) for name, kind in described}
@@ -141,12 +165,12 @@ class DuckDB:
         usable = [read for read in readings.values() if read is not None]
         if not usable:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "declare their types")
-        held = _Held(identity, tuple(Column(read.name, read.type) for read in usable), omitted)
-        owners = [read for read in usable if unit is not None and read.name.lower() == unit.lower()]
-        for read in owners:
-            self._check_units(read.family)
-            held = replace(held, units=read.family)
-        shown = [f"{(r.of_units() if r in owners else r).sql} AS {quoted(r.name)}" for r in usable]
+        held = _Held(identity, tuple(Column(read.name, read.type) for read in usable), omitted, rows.paths)
+        for read in usable:
+            if read.name.lower() == owning.unit:
+                self._check_units(read.family)
+                held = replace(held, units=read.family)
+        shown = [f"{owning.read(r, rows.replaced).sql} AS {quoted(r.name)}" for r in usable]
         looked_at = not private and (rows.small or rows.counted) and self._count(rows.sql) <= LOOKED_AT
         form = "TABLE" if rows.small or looked_at else "TEMP VIEW"
         self._execute(f"CREATE {form} {quoted(table)} AS SELECT {', '.join(shown)} FROM ({rows.sql})")
@@ -171,15 +195,17 @@ class DuckDB:
         self._execute("SET perfect_ht_threshold = 20")
         self._execute("SET lock_configuration = true")
         for table in self._held:
-            try:
-                self._execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
-            except Exception:
+            if not self._opens(table):
                 remedy = "make it a table, or give the files that it reads"
-                raise InvalidArgument("source", table, "a view of its own database", remedy) from None
+                raise InvalidArgument("source", table, "a view of its own database", remedy)
 
     def identity(self, table: str) -> str:
         """The file's full path, or for a frame its name."""
         return self._of(table).identity
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """The files its rows are in; none for a frame."""
+        return self._of(table).paths
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types from the schema and what was declared, never from private rows."""
@@ -194,14 +220,21 @@ class DuckDB:
         return self._of(table).unique
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """All rows of one SELECT."""
+        """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed."""
         with self._lock:
+            self._cancelled = False
             connection = self._opened()
             parsed = connection.extract_statements(statement)
             if len(parsed) != 1 or parsed[0].type != self._select:
                 raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
-            rows: list[tuple[Any, ...]] = connection.execute(parsed[0]).fetchall()
-        return rows
+            try:
+                rows: list[tuple[Any, ...]] = connection.execute(parsed[0]).fetchall()
+                return rows
+            except Exception as error:
+                # On a signal, DuckDB raises a plain error with this text.
+                if not self._cancelled and str(error) != "Query interrupted":
+                    raise
+        raise KeyboardInterrupt
 
     def progress(self) -> float | None:
         """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
@@ -212,8 +245,9 @@ class DuckDB:
         return None if done < 0 else min(done / 100, 1.0)
 
     def cancel(self) -> None:
-        """Stop the running statement, if there is one; its `run` raises."""
+        """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
         if self._connection is not None:
+            self._cancelled = True
             self._connection.interrupt()
 
     def close(self) -> None:
@@ -234,6 +268,13 @@ class DuckDB:
             rows: list[tuple[Any, ...]] = self._opened().execute(statement).fetchall()
         return rows
 
+    def _opens(self, table: str) -> bool:
+        try:
+            self._execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
+        except Exception:
+            return False
+        return True
+
     def _of(self, table: str) -> _Held:
         if table not in self._held:
             raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
@@ -247,43 +288,53 @@ class DuckDB:
         rows, *distinct = self._execute(f"SELECT COUNT(*), {', '.join(counts)} FROM {quoted(table)}")[0]
         return tuple(column.name for column, count in zip(columns, distinct, strict=True) if count == rows)
 
-    def _frame(self, table: str, source: Any, private: bool) -> _Rows:
+    def _frame(self, table: str, source: Any, private: bool, owning: _Owning) -> _Rows:
         if is_dataset(source):
-            return self._lazily(table, dataset(source))
-        frame = tabled(source, guess=not private)
+            return self._lazily(table, dataset(source, owning.names), owning, paths_of(source))
+        frame = tabled(source, not private, owning.names)
         sql = self._registered(table, frame)
         untyped = frame.untyped if private else frozenset()
-        return _Rows(sql, frame.omitted, untyped, frame.table.nbytes <= COPIED, frame=True)
+        return _Rows(sql, frame.omitted, untyped=untyped, small=frame.table.nbytes <= COPIED, frame=True)
 
     def _registered(self, table: str, frame: Frame) -> str:
         with self._lock:
             self._opened().register(_frame_of(table), frame.table)
         return f"SELECT * FROM {quoted(_frame_of(table))}"
 
-    def _lazily(self, table: str, frame: Frame, untyped: Iterable[str] = ()) -> _Rows:
+    def _lazily(
+        self, table: str, frame: Frame, owning: _Owning, paths: tuple[Path, ...], untyped: Iterable[str] = ()
+    ) -> _Rows:
         # Arrow does not look whether text is UTF-8, and text that is not brings the engine down.
         below = self._registered(table, frame)
-        shown = [
-            f"DECODE(ENCODE({quoted(column)}), 'replace') AS {quoted(column)}" if kind == "VARCHAR" else quoted(column)
-            for column, kind, *_ in self._execute(f"DESCRIBE {below}")
-        ]
-        return _Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, frozenset(untyped))
+        shown = []
+        for name, kind, *_ in self._execute(f"DESCRIBE {below}"):
+            column = quoted(name)
+            text_of = f"DECODE(ENCODE({column}), 'replace')" if kind == "VARCHAR" else column
+            if kind == "VARCHAR" and name.lower() in owning.names:
+                text_of = f"CASE WHEN ENCODE({text_of}) = ENCODE({column}) THEN {text_of} END"
+            shown.append(f"{text_of} AS {column}")
+        return _Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, paths, frozenset(untyped))
 
-    def _files(self, table: str, path: Path, private: bool) -> _Rows:
+    def _files(self, table: str, path: Path, private: bool, owning: _Owning) -> _Rows:
         files = found(path)
         if files.kind == "database":
-            return _Rows(self._database(table, path), counted=True)
+            return _Rows(self._database(table, path), paths=files.paths, counted=True)
         self._paths += files.paths
         if files.kind == "csv":
             sql = files.lines() if private else files.guessed()
-            return _Rows(sql, untyped=None if private else frozenset(), small=files.size <= COPIED)
+            untyped = None if private else frozenset[str]()
+            return _Rows(sql, paths=files.paths, untyped=untyped, small=files.size <= COPIED)
         footers = self._execute(files.footers())
         if len(footers) != 1:
             raise InvalidArgument("source", len(footers), "files with the same columns and types", "write them anew")
+        for (name,) in self._execute(files.rounded()) if owning.names else []:
+            if name.lower() in owning.names:
+                bound = "of a type that is read without rounding, to tell people apart"
+                raise InvalidArgument("column", name, bound, "write it as text, or with at most 38 digits")
         if footers[0][1]:
             # DuckDB fails on milliseconds that are out of its range; Arrow reads them as they are.
-            return self._lazily(table, dataset(files.dataset()), files.keys)
-        return _Rows(files.rows(), untyped=frozenset(files.keys), counted=True)
+            return self._lazily(table, dataset(files.dataset(), owning.names), owning, files.paths, files.keys)
+        return _Rows(files.rows(), paths=files.paths, untyped=frozenset(files.keys), counted=True, replaced=True)
 
     def _database(self, table: str, path: Path) -> str:
         alias = self._databases.get(path)

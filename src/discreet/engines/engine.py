@@ -39,7 +39,7 @@ class Engine(Protocol):
         """How much of the running statement is done, from 0 to 1; None if that is not known. For other threads."""
 
     def cancel(self) -> None:
-        """Stop the running statement: its `run` raises. For other threads."""
+        """Stop the running statement: its `run` raises KeyboardInterrupt. For other threads."""
 
     def close(self) -> None:
         """Let go of everything."""

@@ -25,7 +25,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.engines.schema import quoted, text
 from discreet.sql.catalog import nearest
 
-__all__ = ["Files", "found"]
+__all__ = ["Files", "found", "marks"]
 
 PARQUET = (".parquet", ".pq", ".parq")
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -95,6 +95,10 @@ class Files:
         each = f"SELECT {said} AS columns, {unit} AS coarse FROM parquet_schema({self._list}) GROUP BY file_name"
         return f"SELECT columns, BOOL_OR(coarse) FROM ({each}) GROUP BY columns"
 
+    def rounded(self) -> str:
+        """A query for the names of columns of Parquet files that DuckDB reads in a smaller type."""
+        return f"SELECT DISTINCT name FROM parquet_schema({self._list}) WHERE type = 'INT96' OR precision > 38"
+
     @property
     def _list(self) -> str:
         return f"[{', '.join(text(str(path)) for path in self.paths)}]"
@@ -156,6 +160,15 @@ def found(path: Path) -> Files:
     if len(keys) != 1:
         raise InvalidArgument("source", str(path), "files below the same key=value folders", "move the others away")
     return Files(tuple(paths), kind, keys.pop())
+
+
+def marks(path: Path) -> frozenset[tuple[int, int]]:
+    """What tells apart the data files at a path, whatever they are called: file system and number of each."""
+    inside = [path]
+    if path.is_dir():
+        inside = [p for p in path.rglob("*") if _kind(p) is not None and not _is_hidden(p.relative_to(path).parts)]
+    seen = [p.stat() for p in inside if p.is_file()]
+    return frozenset((one.st_dev, one.st_ino) for one in seen)
 
 
 def _kind(path: Path) -> str | None:

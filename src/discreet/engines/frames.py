@@ -2,7 +2,7 @@
 
 Arrays with a type of their own keep it. Python objects and the categories of pandas have none: a column of them becomes
 text by one rule for each value, and what the rule does not know becomes NULL. Text that is not valid Unicode has "?" in
-its place.
+its place; in columns that tell people apart it is NULL, and types that would be rounded are left out.
 
 >>> table = tabled({"age": np.array([30, 40]), "note": ["fine", 3.5], "odd": [object(), b"x"]}).table
 >>> [(field.name, str(field.type)) for field in table.schema]
@@ -14,9 +14,10 @@ its place.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 
-__all__ = ["Frame", "dataset", "is_dataset", "tabled"]
+__all__ = ["Frame", "dataset", "is_dataset", "paths_of", "tabled"]
 
 REMEDY = "give a path, an Arrow table or dataset, a pandas or Polars frame, or a dict of arrays"
 MOST_BITS = 256
@@ -45,7 +46,7 @@ def is_dataset(source: object) -> bool:
     return type(source).__name__ == "FileSystemDataset" and type(source).__module__.startswith("pyarrow.")
 
 
-def dataset(source: Any) -> Frame:
+def dataset(source: Any, owners: Collection[str] = ()) -> Frame:
     """An Arrow dataset over files, read anew by each statement, with types that the engine reads without fail."""
     import pyarrow
     import pyarrow.dataset as datasets
@@ -53,7 +54,8 @@ def dataset(source: Any) -> Frame:
     kind = source.format.default_extname
     if kind not in ("parquet", "feather", "ipc", "arrow"):
         raise InvalidArgument("source", kind, "a dataset of files that state their types", "give the folder's path")
-    settled = {field.name: _settled(pyarrow.array([], type=field.type)) for field in source.schema}
+    exact = {field.name: field.name.lower() in owners for field in source.schema}
+    settled = {field.name: _settled(pyarrow.array([], type=field.type), exact[field.name]) for field in source.schema}
     kept = [pyarrow.field(name, array.type) for name, array in settled.items() if not isinstance(array, str)]
     omitted = tuple((name, array) for name, array in settled.items() if isinstance(array, str))
     made = datasets.dataset(
@@ -66,16 +68,26 @@ def dataset(source: Any) -> Frame:
     return Frame(made, omitted)
 
 
-def tabled(source: object, guess: bool = False) -> Frame:
-    """The source as an Arrow table; with `guess`, for public data, Arrow finds the types of Python objects."""
+def paths_of(source: Any) -> tuple[Path, ...]:
+    """The files of an Arrow dataset, if they are on this machine."""
+    local = type(source.filesystem).__name__ == "LocalFileSystem"
+    return tuple(Path(name).resolve() for name in source.files) if local else ()
+
+
+def tabled(source: object, guess: bool = False, owners: Collection[str] = ()) -> Frame:
+    """The source as an Arrow table; with `guess`, for public data, Arrow finds the types of Python objects.
+
+    In `owners`, names in lower case of columns that tell people apart, no two values become one.
+    """
     import pyarrow
 
     kept: dict[str, Any] = {}
     omitted: list[tuple[str, str]] = []
     untyped: set[str] = set()
     for name, values in _columns(source):
-        array = _column(values, guess)
-        usable = array if isinstance(array, str) else _settled(array)
+        exact = name.lower() in owners
+        array = _column(values, guess, exact)
+        usable = array if isinstance(array, str) else _settled(array, exact)
         if isinstance(usable, str):
             omitted.append((name, usable))
         elif name.lower() in {other.lower() for other in kept}:
@@ -119,7 +131,7 @@ def _is_untyped(values: Any) -> bool:
     return named in ("object", "category") or (kind is None and not hasattr(values, "type"))
 
 
-def _column(values: Any, guess: bool) -> Any:
+def _column(values: Any, guess: bool, exact: bool) -> Any:
     """An Arrow array, or the name of a type that has no place in a table."""
     import pyarrow
 
@@ -127,31 +139,31 @@ def _column(values: Any, guess: bool) -> Any:
     if isinstance(values, pyarrow.Array | pyarrow.ChunkedArray):
         return values
     if home == "polars":
-        return _objects(values.to_list(), guess) if str(values.dtype) == "Object" else values.to_arrow()
+        return _objects(values.to_list(), guess, exact) if str(values.dtype) == "Object" else values.to_arrow()
     if isinstance(values, np.ndarray):
-        return _numpy(values, guess)
+        return _numpy(values, guess, exact)
     if home == "pandas":
-        return _pandas(values, guess)
-    return _objects(list(values), guess)
+        return _pandas(values, guess, exact)
+    return _objects(list(values), guess, exact)
 
 
-def _pandas(values: Any, guess: bool) -> Any:
+def _pandas(values: Any, guess: bool, exact: bool) -> Any:
     import pyarrow
 
     kind = values.dtype
     if isinstance(kind, np.dtype):
-        return _numpy(values.to_numpy(), guess)
+        return _numpy(values.to_numpy(), guess, exact)
     array = values.array
     if kind.name == "category":
         # pandas finds the type of categories in the values.
         codes = np.asarray(array.codes)
-        return _objects(array.categories.tolist(), guess).take(pyarrow.array(codes, mask=codes < 0))
+        return _objects(array.categories.tolist(), guess, exact).take(pyarrow.array(codes, mask=codes < 0))
     if kind.name.startswith("str"):
-        return _objects(list(array), False) if kind.storage == "python" else pyarrow.array(array)
+        return _objects(list(array), False, exact) if kind.storage == "python" else pyarrow.array(array)
     return pyarrow.array(array) if hasattr(array, "__arrow_array__") else str(kind)
 
 
-def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool) -> Any:
+def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool, exact: bool) -> Any:
     import pyarrow
 
     if values.ndim != 1:
@@ -161,9 +173,10 @@ def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool) -> Any:
     kind = plain.dtype.kind
     if kind in "OUST":
         listed = plain.tolist()
-        return _objects(
-            listed if mask is None else [None if m else v for v, m in zip(listed, mask, strict=True)], guess
-        )
+        kept = listed if mask is None else [None if m else v for v, m in zip(listed, mask, strict=True)]
+        return _objects(kept, guess, exact)
+    if exact and ((kind == "f" and plain.dtype.itemsize > 8) or (kind == "M" and plain.dtype.name not in _KEPT)):
+        return str(plain.dtype)
     if kind == "f" and plain.dtype.itemsize not in (4, 8):
         plain = plain.astype(np.float32 if plain.dtype.itemsize == 2 else np.float64)
     if kind == "M":
@@ -174,24 +187,25 @@ def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool) -> Any:
 
 _UNITS = {"s", "ms", "us", "ns"}
 _NEAR = "datetime64[s]"
+_KEPT = {f"datetime64[{unit}]" for unit in ("D", *_UNITS)}
 
 
 def _native(values: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
     return values.astype(values.dtype.newbyteorder("="))
 
 
-def _objects(values: list[Any], guess: bool) -> Any:
+def _objects(values: list[Any], guess: bool, exact: bool) -> Any:
     import pyarrow
 
     failures = (pyarrow.ArrowException, TypeError, ValueError, OverflowError)
     try:
         return pyarrow.array(values, type=None if guess else pyarrow.large_string(), from_pandas=True)
     except failures:
-        return pyarrow.array([_text(value) for value in values], type=pyarrow.large_string())
+        return pyarrow.array([_text(value, exact) for value in values], type=pyarrow.large_string())
 
 
-def _text(value: Any) -> str | None:
-    """The one rule: plain values as they are written, all others NULL."""
+def _text(value: Any, exact: bool) -> str | None:
+    """The one rule: plain values as they are written, all others NULL; with `exact`, so is what UTF-8 cannot hold."""
     try:
         if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | str | bytes):
             value = value.item()
@@ -206,25 +220,27 @@ def _text(value: Any) -> str | None:
         if isinstance(value, datetime.datetime):
             value = value.isoformat(" ")
         if isinstance(value, str | int | float | Decimal | datetime.date | datetime.time | np.datetime64 | UUID):
-            return str(value).encode("utf-8", "replace").decode()
+            return str(value).encode("utf-8", "strict" if exact else "replace").decode()
     except Exception:
         return None
     return None
 
 
-def _settled(array: Any) -> Any:
-    """The array in a form the engine reads without fail, or the name of a type that it does not read."""
+def _settled(array: Any, exact: bool = False) -> Any:
+    """The array in a form the engine reads without fail, or the name of a type that it does not read so."""
     import pyarrow
     import pyarrow.compute as compute
 
     kinds = pyarrow.types
     kind = array.type
     if kinds.is_dictionary(kind) and not _is_text(kind.value_type):
-        return _settled(compute.cast(array, kind.value_type))
+        return _settled(compute.cast(array, kind.value_type), exact)
     if kinds.is_run_end_encoded(kind):
-        return _settled(compute.run_end_decode(array))
+        return _settled(compute.run_end_decode(array), exact)
     if _is_text(kind) or (kinds.is_dictionary(kind) and _is_text(kind.value_type)):
-        return _valid(array)
+        return _valid(array, exact)
+    if exact and (kinds.is_decimal256(kind) or kinds.is_date64(kind)):
+        return str(kind)
     if kinds.is_timestamp(kind) and kind.tz is not None:
         return compute.cast(compute.cast(array, pyarrow.int64()), pyarrow.timestamp(kind.unit))
     if kinds.is_float16(kind):
@@ -254,8 +270,8 @@ def _is_text(kind: Any) -> bool:
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 
 
-def _valid(array: Any) -> Any:
-    """The texts; bytes that are not UTF-8 would bring the engine down, so each of them becomes "?"."""
+def _valid(array: Any, exact: bool) -> Any:
+    """The texts; bytes that are not UTF-8 would bring the engine down: they become "?", or the text becomes NULL."""
     import pyarrow
     import pyarrow.compute as compute
 
@@ -265,5 +281,5 @@ def _valid(array: Any) -> Any:
         kind = array.type
         plain = compute.cast(array, kind.value_type) if pyarrow.types.is_dictionary(kind) else array
         raw = compute.cast(plain, pyarrow.large_binary())
-        return pyarrow.array([_text(value) for value in raw.to_pylist()], type=pyarrow.large_string())
+        return pyarrow.array([_text(value, exact) for value in raw.to_pylist()], type=pyarrow.large_string())
     return array

@@ -1,6 +1,7 @@
 """What DuckDB's types mean to queries, and how a column is read as a declared type.
 
-Types come from the schema or from the steward. Reading a value never fails: what does not fit its type is NULL.
+Types come from the schema or from the steward. Reading a value never fails: what does not fit its type is NULL. A value
+that names a person is read only if no other value is read alike.
 
 >>> reading("age", "VARCHAR", "integer")
 Reading(name='age', type='integer', sql='TRY_CAST("age" AS BIGINT)', family='integer')
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import get_args
@@ -54,6 +55,15 @@ _IN_UTC = {
 }
 # What queries cannot use as it is, but a declared type can make something of, through text.
 _DECLARABLE = {"BLOB": "DECODE({}, 'replace')", "TIME": "CAST({} AS VARCHAR)", '"NULL"': "CAST({} AS VARCHAR)"}
+_WITHOUT_ZONE = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMP", "TIMESTAMPTZ_NS": "TIMESTAMP_NS"}
+# Compared with others of their kind, these are brought to a type that cannot hold all of both.
+_APART = {"HUGEINT", "UHUGEINT", "DECIMAL"}
+# When a text {0} says just what it is read as, {1}. Decimals of 15 digits are distinct as floating-point numbers.
+_SPELLED: dict[str, str] = {
+    "integer": r"REGEXP_FULL_MATCH({0}, '\s*[+-]?[0-9]+(\.0*)?\s*')",
+    "real": r"REGEXP_FULL_MATCH({0}, '\s*[+-]?0*[0-9.]{{1,15}}\s*')",
+    **dict.fromkeys(["boolean", "date", "timestamp"], "CAST({1} AS VARCHAR) = {0}"),
+}
 _NUMBERS, _MOMENTS = {"integer", "real", "boolean"}, {"date", "timestamp"}
 
 
@@ -66,40 +76,65 @@ class Reading:
     sql: str
     family: str
     """What it shares with all columns whose values compare with its own without rounding."""
+    exact: tuple[str, ...] = field(default=(), repr=False)
+    """Conditions under which no other value is read alike, but for other spellings of one number."""
+    stored: str = field(default="", repr=False)
+    """The engine's type of the expression."""
 
-    def of_units(self) -> Reading:
-        """The same for a column of units: NaN and infinities name nobody."""
-        if self.type != "real" or self.family == "DECIMAL":
-            return self
-        return replace(self, sql=f"CASE WHEN ISFINITE({self.sql}) THEN {self.sql} END")
+    def of_units(self, replaced: bool = False) -> Reading:
+        """The same for a column of units: what is not read exactly names nobody, nor do NaN and infinities.
+
+        If bad bytes of texts were `replaced` by "?", no text with a "?" names anybody.
+        """
+        marked = (f"NOT CONTAINS({self.sql}, '?')",) if replaced and self.type == "text" else ()
+        return self._where(*self.exact, *marked)
+
+    def of_links(self, replaced: bool = False) -> Reading:
+        """The same for a column that links rows to owners, which queries compare in their own type."""
+        read = self.of_units(replaced)
+        if self.stored == _ENGINE[self.type]:
+            return read
+        return read._where(f"TRY_CAST(TRY_CAST({self.sql} AS {_ENGINE[self.type]}) AS {self.stored}) = {self.sql}")
+
+    def _where(self, *conditions: str) -> Reading:
+        said = f"CASE WHEN {' AND '.join(conditions)} THEN {self.sql} END"
+        return replace(self, sql=said) if conditions else self
 
 
 def reading(name: str, kind: str, declared: Type | None) -> Reading | None:
     """How a column of the engine's type `kind` is read; None if queries cannot use it."""
     if declared is not None and declared not in get_args(Type):
         raise InvalidArgument("types", declared, f"one of {', '.join(get_args(Type))}", f"correct it for {name}")
-    family = kind.upper() if kind.endswith("]") else kind.upper().split("(")[0]
+    engine = kind.upper() if kind.endswith("]") else kind.upper().split("(")[0]
     column = quoted(name)
-    if family not in _TYPES:
+    if engine not in _TYPES:
         if declared is None:
             return None
-        if family not in _DECLARABLE:
+        if engine not in _DECLARABLE:
             raise InvalidArgument("types", kind, "convertible", f"leave {name} out, or take it apart beforehand")
         known: Type = "text"
-        plain = _DECLARABLE[family].format(column)
+        plain = _DECLARABLE[engine].format(column)
     else:
-        known = _TYPES[family]
-        plain = {**_AS_TEXT, **_IN_UTC}.get(family, "{0}").format(column)
-    if declared is None or declared == known:
-        return Reading(name, known, plain, _family(family, known))
+        known = _TYPES[engine]
+        plain = {**_AS_TEXT, **_IN_UTC}.get(engine, "{0}").format(column)
+    stored = _ENGINE["text"] if known == "text" else _WITHOUT_ZONE.get(engine, kind)
+    exact: tuple[str, ...] = (f"ISFINITE({plain})",) if engine in ("FLOAT", "DOUBLE") else ()
+    if engine == "BLOB":
+        exact = (f"ENCODE({plain}) = {column}",)
+    family = _family(engine, kind, known)
+    if declared is None or declared == known == family:
+        return Reading(name, known, plain, family, exact, stored)
     if "text" not in (known, declared) and not {known, declared} <= _NUMBERS and not {known, declared} <= _MOMENTS:
         raise InvalidArgument("types", declared, f"convertible from {known}", f"declare {name} otherwise")
+    value = plain
     if known in _MOMENTS:
         # Moments far outside the calendar cannot always be written down.
-        engine = _ENGINE[known]
-        plain = f"TRY_CAST({plain} AS {engine})"
-        plain = f"CASE WHEN {plain} >= {engine} '0001-01-01' AND {plain} < {engine} '9999-12-31' THEN {plain} END"
-    return Reading(name, declared, f"TRY_CAST({plain} AS {_ENGINE[declared]})", declared)
+        moment = _ENGINE[known]
+        within = f"TRY_CAST({plain} AS {moment})"
+        value = f"CASE WHEN {within} >= {moment} '0001-01-01' AND {within} < {moment} '9999-12-31' THEN {within} END"
+    read = f"TRY_CAST({value} AS {_ENGINE[declared]})"
+    exact += (_SPELLED[declared].format(plain, read) if known == "text" else f"TRY_CAST({read} AS {stored}) = {plain}",)
+    return Reading(name, declared, read, declared, exact, _ENGINE[declared])
 
 
 def type_of(values: Iterable[object]) -> Type | None:
@@ -123,8 +158,9 @@ def _type(value: object) -> Type | None:
     return next((kind for form, kind in known if isinstance(value, form)), None)
 
 
-def _family(engine: str, known: Type) -> str:
-    return engine if engine == "DECIMAL" or known == "timestamp" else known
+def _family(engine: str, kind: str, known: Type) -> str:
+    apart = engine in _APART or (known == "timestamp" and engine != _ENGINE[known])
+    return kind.upper() if apart else known
 
 
 def quoted(name: str) -> str:

@@ -20,6 +20,8 @@ from discreet.core.errors import InvalidArgument
 __all__ = ["Catalog", "Column", "Link", "Table", "Type", "nearest"]
 
 Type = Literal["integer", "real", "boolean", "text", "date", "timestamp"]
+RESERVED = "discreet "
+"""How the names of columns begin that statements add, such as that of owners."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class Table:
         names = [column.name.lower() for column in self.columns]
         if len(set(names)) != len(names):
             raise InvalidArgument("columns", names, "distinct whatever the case", "rename one of them")
+        for name in self.names:
+            if name.lower().startswith(RESERVED):
+                bound = f"a name that does not begin with {RESERVED!r}, which statements use for themselves"
+                raise InvalidArgument("column", name, bound, "rename it in the source")
         if self.unit is not None:
             self.column(self.unit)
         if self.link is not None:

@@ -1,6 +1,7 @@
 """What a steward declares becomes a catalog; sources that are about the same people share one budget."""
 
 import datetime
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 
 import discreet as dc
@@ -231,6 +233,108 @@ def test_what_was_opened_alone_is_not_drawn_into_another_budget(books: Callable[
     books(tmp_path / "labs.parquet").close()
     with pytest.raises(dc.InvalidArgument, match="belongs to 'labs'"):
         books(private={"labs": tmp_path / "labs.parquet"})
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    """A folder with two files, and another name of the first of them elsewhere."""
+    folder = tmp_path / "parts"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("a", "deep/b"):
+        pd.DataFrame(visits()).to_parquet(folder / f"{name}.parquet")
+    os.link(folder / "a.parquet", tmp_path / "link.parquet")
+    return folder
+
+
+def same_rows(parts: Path) -> list[Any]:
+    first = parts / "a.parquet"
+    return [parts, first, parts.parent / "link.parquet", pyarrow.dataset.dataset(str(first))]
+
+
+@pytest.mark.parametrize("one", range(4))
+@pytest.mark.parametrize("other", range(4))
+def test_rows_in_one_file_have_one_budget_whatever_leads_there(
+    one: int, other: int, books: Callable[..., Session], parts: Path
+) -> None:
+    with books(same_rows(parts)[one], table="visits") as first:
+        first.sql(COUNT, epsilon=1)
+        account, spent = first.account, first.spent
+    with books(same_rows(parts)[other], table="again") as second:
+        assert (second.account, second.spent) == (account, spent)
+    if one != other:
+        with pytest.raises(dc.InvalidArgument, match="belongs to 'visits'"):
+            books(same_rows(parts)[other], table="again", dataset="fresh")
+        with pytest.raises(dc.InvalidArgument, match="belongs to 'visits'"):
+            books(private={"more": same_rows(parts)[other]}, dataset="fresh")
+
+
+def test_a_folder_of_two_data_sets_is_refused(books: Callable[..., Session], parts: Path) -> None:
+    books(parts / "a.parquet", table="a").close()
+    books(parts / "deep", table="b").close()
+    with pytest.raises(dc.InvalidArgument, match="belongs to 'b'"):
+        books(parts, table="all")
+
+
+def test_unrelated_files_of_one_folder_have_budgets_of_their_own(books: Callable[..., Session], parts: Path) -> None:
+    (parts / "_notes.parquet").write_bytes((parts / "a.parquet").read_bytes())
+    books(parts, table="all").close()
+    with books(parts / "_notes.parquet", table="notes") as notes:
+        assert notes.account == ("notes",)
+
+
+def test_a_file_opened_under_two_names_at_once_is_refused(
+    books: Callable[..., Session], parts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Session.__init__
+
+    def beaten(self: Session, *arguments: Any) -> None:
+        monkeypatch.setattr(Session, "__init__", opened)
+        books(parts / "a.parquet", table="a").close()
+        opened(self, *arguments)
+
+    monkeypatch.setattr(Session, "__init__", beaten)
+    with pytest.raises(dc.InvalidArgument, match="belongs to 'a'"):
+        books(parts, table="all")
+
+
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0)])
+def test_books_beside_a_folder_and_beside_its_files_do_not_coexist(one: int, other: int, parts: Path) -> None:
+    places = [parts, parts / "a.parquet"]
+    with dc.connect(places[one], **FACTS, table="visits") as first:
+        first.sql(COUNT, epsilon=1)
+        spent = first.spent
+    beside = parts.parent / "parts.ledger" if one == 0 else parts / "a.parquet.ledger"
+    for given in ({}, {"ledger": places[other].with_name(places[other].name + ".ledger")}):
+        with pytest.raises(dc.InvalidArgument, match=f"ledger='{beside}'"):
+            dc.connect(places[other], **FACTS, table="visits", **given)
+    with dc.connect(places[other], **FACTS, table="visits", ledger=beside) as second:
+        assert second.spent == spent
+
+
+def test_other_books_in_a_folder_are_no_hindrance(parts: Path) -> None:
+    (parts / "old.ledger").touch()
+    (parts / "c.duckdb.ledger").touch()
+    dc.connect(parts, **FACTS, table="visits").close()
+    dc.connect(parts, **FACTS, table="visits").close()
+
+
+def test_a_source_whose_columns_would_hide_those_of_statements_is_refused() -> None:
+    data = visits() | {"Discreet Unit": np.arange(3000)}
+    with pytest.raises(dc.InvalidArgument, match=r"'Discreet Unit'.*rename it"):
+        dc.connect(data, **FACTS, table="visits")
+    for role in ({"private": {"more": data}}, {"public": {"more": data}}):
+        with pytest.raises(dc.InvalidArgument, match="rename it"):
+            dc.connect(visits(), **FACTS, table="visits", **role)
+
+
+def test_rows_are_linked_by_keys_that_are_read_exactly() -> None:
+    bought = {"visit_id": np.array(["1.2", "1.4", "1", "2.0"]), "price": np.full(4, 2.0)}
+    private = {"items": dc.Private(bought, link=("visit_id", "Visits", "VISIT"), types={"visit_id": "integer"})}
+    texts = visits() | {"visit": np.array([str(n) for n in range(2999)] + ["7.5"])}
+    with dc.connect(texts, **FACTS, table="visits", types={"visit": "integer"}, private=private) as session:
+        engine = session._engine
+        assert sorted(engine.run("SELECT visit_id FROM items WHERE visit_id IS NOT NULL")) == [(1,), (2,)]
+        assert engine.run("SELECT COUNT(*) FROM visits WHERE visit IS NULL") == [(1,)]
 
 
 def test_a_closed_session_says_so(books: Callable[..., Session]) -> None:

@@ -25,7 +25,7 @@ ALLOWED = {
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate"},
-    "connection": {"core", "sql", "engines", "session"},
+    "connection": {"core", "sql", "engines", "ledger", "session"},
     "app": {"core", "sql", "engines", "certificate", "ledger", "session", "connection", "samples"},
 }
 # Slow to import: only inside the functions that need them.

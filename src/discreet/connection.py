@@ -31,13 +31,17 @@ from discreet.core.exact import Exactable, natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.files import marks
 from discreet.engines.schema import type_of
+from discreet.ledger import Ledger
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Link, Table, Type
 
 __all__ = ["Private", "connect"]
 
 Limits = Bounds | tuple[Exactable, Exactable]
+BESIDE = ".ledger"
+"""What stands after a source's name in the name of the books beside it."""
 
 
 @dataclass(frozen=True)
@@ -108,17 +112,21 @@ def connect(
         tables = []
         for called, given in {name: Private(source, column, max_rows=max_rows), **others}.items():
             facts = _Facts(*({**own, **said[called]} for own, said in zip(_own(given), spread, strict=True)))
-            tables.append(_private(engine, called, given, column, facts))
+            tables.append(_private(engine, called, given, column, facts, _links(called, given, others)))
         for called, data in open_to_all.items():
             tables.append(_public(engine, called, data, _Facts(*(said[called] for said in spread))))
         catalog = _limited(Catalog(tuple(tables)), max_matches or {})
         engine.seal()
-        first, *more = [engine.identity(called) for called in (name, *others)]
-        sources = [first, *more] if dataset is None else [f"dataset:{dataset}", first, *more]
+        owned = (name, *others)
+        books = _books(source, ledger, [path for called in owned for path in engine.paths(called)])
+        first, *more = _claims(engine, owned, _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
-        known = dict.fromkeys([sources[0], *(text for text in sources[1:] if text.startswith("file:"))])
-        books = _books(source, ledger)
-        return Session(engine, catalog, unit, budget, books, dataset or name, tuple(known), study, analyst)
+        files = [text for claims in (first, *more) for text in claims if text.startswith("file:")]
+        lead = first[0] if dataset is None else f"dataset:{dataset}"
+        sources = tuple(dict.fromkeys([lead, *files]))
+        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst)
+        _check_claims(session, engine, owned, _known(books))
+        return session
     except BaseException:
         engine.close()
         raise
@@ -155,11 +163,13 @@ class _Facts:
         return tuple(facts.values())
 
 
-def _private(engine: DuckDB, name: str, given: Private, column: str | None, facts: _Facts) -> Table:
+def _private(
+    engine: DuckDB, name: str, given: Private, column: str | None, facts: _Facts, links: Iterable[str]
+) -> Table:
     owner = None if given.link is not None else given.unit or column
     if column is None and (given.unit is not None or given.link is not None):
         raise InvalidArgument("private", name, "without unit and link under Row()", "use User(column)")
-    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner)
+    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links)
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
     return Table(name, facts.declared(engine.columns(name)), owner, True, limit, link, omitted=engine.omitted(name))
@@ -196,10 +206,59 @@ def _plain(values: Iterable[Any]) -> list[Any]:
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
-def _books(source: object, ledger: str | os.PathLike[str] | None) -> Path | None:
-    if ledger is not None:
-        return Path(ledger)
-    if isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser().resolve()
-        return path.with_name(path.name + ".ledger")
-    return None
+def _links(table: str, given: Private, others: Mapping[str, Private]) -> set[str]:
+    """The columns of a table by which rows find their owners."""
+    own = {given.link[0]} if given.link is not None else set()
+    return own | {one.link[2] for one in others.values() if one.link is not None and _same(one.link[1], table)}
+
+
+def _same(name: str, other: str) -> bool:
+    return str(name).lower() == other.lower()
+
+
+def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> Path | None:
+    """Where the books are; at their place beside the source they must be the only ones of that kind for these files."""
+    beside = _beside(Path(source).expanduser().resolve()) if isinstance(source, str | os.PathLike) else None
+    books = beside if ledger is None else Path(ledger)
+    if books is None or beside is None or books.expanduser().resolve() != beside:
+        return books
+    held = frozenset[tuple[int, int]]().union(*map(marks, paths))
+    near = {place for path in paths for place in (path, *path.parents) if place.name}
+    for place in sorted(near):
+        if _beside(place) != beside and _beside(place).exists() and held & marks(place):
+            remedy = f"give ledger={str(_beside(place))!r} to go on with those, or another ledger for all of them"
+            raise InvalidArgument("ledger", str(beside), "the only books of these files; there are others", remedy)
+    return books
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + BESIDE)
+
+
+def _known(books: Path | None) -> dict[str, str]:
+    """The sources in the books, with the data sets they belong to."""
+    if books is None or not books.exists():
+        return {}
+    with Ledger.at(books) as ledger:
+        return ledger.sources()
+
+
+def _claims(engine: DuckDB, tables: Iterable[str], known: Iterable[str]) -> list[list[str]]:
+    """For each table the sources that it is, at least one: first those in the books that hold some of its files."""
+    held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
+    claims = []
+    for table in tables:
+        identity, paths = engine.identity(table), engine.paths(table)
+        own = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
+        mine = frozenset[tuple[int, int]]().union(*map(marks, paths))
+        claims.append(list(dict.fromkeys([text for text, there in held.items() if text in own or there & mine] + own)))
+    return claims
+
+
+def _check_claims(session: Session, engine: DuckDB, tables: Iterable[str], known: Mapping[str, str]) -> None:
+    """No file of the session is in another data set of the books, even if it was opened there meanwhile."""
+    name = session.account[0]
+    for text in (text for claims in _claims(engine, tables, known) for text in claims if text.startswith("file:")):
+        if known.get(text, name) != name:
+            session.close()
+            raise InvalidArgument("source", text, f"of {name!r} or of none", f"it belongs to {known[text]!r}")

@@ -298,6 +298,11 @@ class Ledger:
         with self._reading() as books:
             return tuple(account.path for account in books.accounts())
 
+    def sources(self) -> dict[str, str]:
+        """All sources, with the data sets they belong to."""
+        with self._reading() as books:
+            return books.sources()
+
     def entries(self, since: int = 0) -> Iterator[Entry]:
         """The entries after number `since`, in order."""
         while True:

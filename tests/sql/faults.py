@@ -1,0 +1,225 @@
+"""Faults as they shipped elsewhere, planted in ours one at a time: the examination of questions must find each."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest.mock import PropertyMock, patch
+
+from tests.sql.examination import Check
+
+import discreet.session
+from discreet.core.errors import DiscreetError
+from discreet.core.events import Pure
+from discreet.core.units import Row, User
+from discreet.mechanisms import SparseVector
+from discreet.noise import Entropy
+from discreet.session import Session
+from discreet.sql import joining, measurement, planner, scope, statement
+from discreet.sql.answer import assemble
+from discreet.sql.caps import Caps, G, H
+from discreet.sql.intervals import Interval, hull
+from discreet.sql.measurement import Measurement
+from discreet.sql.relations import names_in
+from discreet.sql.statement import Groups
+from discreet.sql.statistics import Statistic, Sums
+
+Fault = Callable[[], Any]
+
+
+def movement_halved() -> Any:
+    original = Caps.movement
+    return patch.object(Caps, "movement", lambda self, bound, cut: original(self, bound, cut) // 2)
+
+
+def weights_ignored() -> Any:
+    def clipped(found: dict[int, Any], index: int, *_: Any) -> int:
+        return sum(plain[index] for plain, _ in found.values()) * G * H
+
+    return patch.object(measurement, "clipped", clipped)
+
+
+def _rewritten(change: Callable[[str], str]) -> Any:
+    original = discreet.session.statement
+    return patch.object(discreet.session, "statement", lambda *given: change(original(*given)))
+
+
+def norm_forgets_groups() -> Any:
+    """The largest group stands for all of a unit's groups."""
+    return _rewritten(lambda text: text.replace("SUM(CAST(n AS DOUBLE)", "MAX(CAST(n AS DOUBLE)"))
+
+
+def values_not_clipped() -> Any:
+    def steps(self: Statistic, value: str) -> str:
+        shifted = f"({value} - {float(self.middle)!r})"
+        power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
+        steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
+        return f"CAST(LEAST(GREATEST({steps}, -1e9), 1e9) AS BIGINT)"
+
+    return patch.object(Statistic, "steps", steps)
+
+
+def filter_sees_everybody() -> Any:
+    original = statement.select
+    seen = "(SELECT COUNT(*) FROM visits) % 2 = 0"
+    return patch.object(statement, "select", lambda *given: f"SELECT * FROM ({original(*given)}) WHERE {seen}")
+
+
+def rows_in_order_of_arrival() -> Any:
+    original = statement.select
+    return patch.object(statement, "select", lambda *given: f"SELECT * FROM ({original(*given)}) LIMIT 20")
+
+
+def people_meet() -> Any:
+    return patch.object(joining, "_is_unit", lambda expression, rows: True)
+
+
+def weights_ignored_in_totals() -> Any:
+    return weights_ignored()
+
+
+def values_not_clipped_in_totals() -> Any:
+    return values_not_clipped()
+
+
+def bounds_outlive_their_column() -> Any:
+    original = scope.interval
+
+    def interval(expression: Any, columns: dict[str, Interval]) -> Interval:
+        used = [columns[name] for name in names_in(expression) if name in columns]
+        known = [reach for reach in used if reach.bounds() is not None]
+        return hull(*known) if known else original(expression, columns)
+
+    return patch.object(scope, "interval", interval)
+
+
+def exchange_counted_once() -> Any:
+    return _both(*(patch.object(kind, "changes", PropertyMock(return_value=1)) for kind in (User, Row)))
+
+
+def threshold_too_low() -> Any:
+    original = Measurement.threshold
+    return patch.object(Measurement, "threshold", lambda self, cut: original(self, cut) * 0.5)
+
+
+def noise_of_one_share() -> Any:
+    """Every statistic has the noise it would have alone."""
+    return patch.object(Measurement, "_factor", lambda self, statistic: Fraction(1))
+
+
+def search_told_half() -> Any:
+    original = SparseVector.for_epsilon
+
+    def for_epsilon(*given: Any, sensitivity: int, **more: Any) -> SparseVector:
+        return original(*given, sensitivity=sensitivity // 2, **more)
+
+    return patch.object(SparseVector, "for_epsilon", for_epsilon)
+
+
+def error_on_a_value() -> Any:
+    return _rewritten(lambda text: text.replace("TRY_CAST(", "CAST("))
+
+
+def empty_groups_hidden() -> Any:
+    original = Measurement.release
+
+    def release(self: Measurement, groups: Groups, listed: Sequence[Any] | None, entropy: Entropy) -> Any:
+        shown = None if listed is None else [key for key in listed if key in groups.keys]
+        return original(self, groups, shown, entropy)
+
+    return patch.object(Measurement, "release", release)
+
+
+def sums_a_little_off() -> Any:
+    original = Sums.answer
+    return patch.object(Sums, "answer", lambda self, index, values: original(self, index, values) * 1.01)
+
+
+def run_before_charge() -> Any:
+    original = Session.sql
+
+    def sql(self: Session, text: str, **given: Any) -> Any:
+        self._engine.run(self._ask(text, given["epsilon"], None).statement)
+        return original(self, text, **given)
+
+    return patch.object(Session, "sql", sql)
+
+
+def nothing_charged() -> Any:
+    def sql(self: Session, text: str, *, epsilon: Any, test_entropy: Entropy) -> Any:
+        asked = self._ask(text, epsilon, None)
+        payload = self._run(asked, test_entropy)
+        return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, {})
+
+    return patch.object(Session, "sql", sql)
+
+
+def refusals_charged() -> Any:
+    original = Session.sql
+
+    def sql(self: Session, text: str, **given: Any) -> Any:
+        try:
+            return original(self, text, **given)
+        except DiscreetError:
+            self._ledger.charge(self._account, [Pure(Fraction(1, 1000))], f"refused {text}")
+            raise
+
+    return patch.object(Session, "sql", sql)
+
+
+def cheaper_than_quoted() -> Any:
+    original = Session.price
+
+    def price(self: Session, text: str, **given: Any) -> Any:
+        return replace(original(self, text, **given), events=(Pure(Fraction(1)),))
+
+    return patch.object(Session, "price", price)
+
+
+FAULTS: dict[Fault, tuple[Check, set[str]]] = {
+    movement_halved: ("movement", {"movement"}),
+    weights_ignored: ("movement", {"movement"}),
+    norm_forgets_groups: ("movement", {"movement"}),
+    values_not_clipped: ("movement", {"movement"}),
+    filter_sees_everybody: ("movement", {"movement"}),
+    rows_in_order_of_arrival: ("movement", {"movement"}),
+    exchange_counted_once: ("movement", {"movement"}),
+    threshold_too_low: ("movement", {"movement"}),
+    noise_of_one_share: ("movement", {"movement"}),
+    search_told_half: ("movement", {"movement"}),
+    weights_ignored_in_totals: ("totals", {"result"}),
+    values_not_clipped_in_totals: ("totals", {"result"}),
+    bounds_outlive_their_column: ("totals", {"result"}),
+    people_meet: ("plan", {"refusal"}),
+    error_on_a_value: ("session", {"shape"}),
+    empty_groups_hidden: ("session", {"shape"}),
+    sums_a_little_off: ("session", {"result"}),
+    run_before_charge: ("session", {"charge"}),
+    nothing_charged: ("session", {"charge"}),
+    refusals_charged: ("session", {"charge"}),
+    cheaper_than_quoted: ("session", {"charge"}),
+}
+"""Each fault, the check that is to find it, and what it says."""
+
+
+@contextmanager
+def _both(*patches: Any) -> Iterator[None]:
+    first, *others = patches
+    with first:
+        if others:
+            with _both(*others):
+                yield
+        else:
+            yield
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[None]:
+    """Ours with the fault in it; what was planned meanwhile is forgotten."""
+    planner.plan.cache_clear()
+    try:
+        with fault():
+            yield
+    finally:
+        planner.plan.cache_clear()

@@ -76,9 +76,12 @@ def strain(first: Exact, second: Exact) -> float:
     worst = _histograms(first, second) / measurement.changes
     for cuts in _cuts(measurement):
         pairs = zip(first.totals(keys, cuts), second.totals(keys, cuts), strict=True)
+        parts = []
         for place, (before, after) in enumerate(pairs):
             moved = [one - other for one, other in zip(before, after, strict=True)]
-            worst = max(worst, _length(moved, measurement) / _declared(measurement, place, cuts))
+            parts.append(_length(moved, measurement) / _noise(measurement, place, cuts))
+        # All statistics together: their shares of the accuracy add up to what the events state.
+        worst = max(worst, _length(parts, measurement))
         worst = max(worst, _cells(first, second, cuts[0]))
     return worst
 
@@ -96,16 +99,13 @@ def _cuts(measurement: Measurement) -> Iterable[Cuts]:
     return [(min(cut, rows), min(cut, units), min(cut, rows)) for cut in range(max(rows, units) + 1)]
 
 
-def _declared(measurement: Measurement, place: int, cuts: Cuts) -> float:
-    """How far one statistic may move, as its noise has it."""
-    statistic, many = measurement.statistics[place], len(measurement.statistics)
-    factor = many if measurement.norm == "l1" else math.sqrt(many)
-    owned = measurement.weights is not None
-    noise = measurement.deviation(place, cuts[owned and statistic.kind == "units"])
-    return float(noise / measurement.ratio) / factor
+def _noise(measurement: Measurement, place: int, cuts: Cuts) -> float:
+    """The noise of one statistic, in units of what the noise of one alone would be for a movement of 1."""
+    weighing = measurement.statistics[place].weighing if measurement.weights is not None else 0
+    return float(measurement.deviation(place, cuts[weighing]) / measurement.ratio)
 
 
-def _length(moved: Iterable[int], measurement: Measurement) -> float:
+def _length(moved: Iterable[float], measurement: Measurement) -> float:
     return float(sum(map(abs, moved))) if measurement.norm == "l1" else math.sqrt(sum(m * m for m in moved))
 
 

@@ -201,13 +201,14 @@ def test_what_is_charged_is_what_the_noise_that_was_drawn_costs(budget: Any, nei
             spent = account(Composed(asked.measurement.events), type(budget), **_delta(budget))
             assert spent.epsilon <= 2
             measurement = asked.measurement
+            assert measurement.weights is not None
+            parts = []
             for place, statistic in enumerate(measurement.statistics):
-                assert measurement.weights is not None
-                caps = measurement.weights.units if statistic.kind == "units" else measurement.weights.rows
+                caps = measurement.weights.caps(statistic.weighing)
                 moved = caps.movement(statistic.bound, 0) * measurement.changes
-                many = len(measurement.statistics)
-                wanted = measurement.ratio * moved * (many if measurement.norm == "l1" else Fraction(math.isqrt(many)))
-                assert measurement.deviation(place, 0) >= wanted
+                parts.append(float(moved * measurement.ratio / measurement.deviation(place, 0)))
+            together = sum(parts) if measurement.norm == "l1" else math.hypot(*parts)
+            assert together <= 1 + 1e-12
 
 
 def _delta(budget: Any) -> dict[str, Any]:

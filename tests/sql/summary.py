@@ -55,9 +55,10 @@ def relation(node: Relation) -> list[str]:
             return [*relation(below), f"project {'; '.join(named(column) for column in columns)}"]
         case Features():
             return [*relation(node.input), *grouped("features", node)]
-        case Join(left, right, on, kind):
+        case Join(left, right, on, kind, most):
             pairs = ", ".join(f"{one} = {other}" for one, other in on)
-            return [*relation(left), *("    " + line for line in relation(right)), f"{kind} join on {pairs}"]
+            joined = f"{kind} join on {pairs}" + ("" if most is None else f", with {most} at most")
+            return [*relation(left), *("    " + line for line in relation(right)), joined]
         case Union(inputs):
             parts = [["    " + line for line in relation(part)] for part in inputs]
             return [*(line for part in parts for line in [*part, "  and"]), "union"]

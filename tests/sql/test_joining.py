@@ -11,9 +11,10 @@ import pytest
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog, Column, Link, Table
+from discreet.sql.multiplicity import DEFAULT_MATCHES
 from discreet.sql.parse import parse
-from discreet.sql.plan import Join, Relation, Scan
-from discreet.sql.relations import OWNER, select
+from discreet.sql.plan import Join, Relation, Scan, Union
+from discreet.sql.relations import OWNER, columns_of, select
 
 CUSTOMERS = Table("customers", (Column("id", "integer"), Column("town", "text")), "id", max_rows=1)
 ORDERS = Table(
@@ -224,6 +225,117 @@ def test_limits_hold_in_the_engine() -> None:
         found = owned_rows(relation, data, random.Random(seed))
         most = max([most, *(held.total() for held in found.values())])
     assert most == 6
+
+
+def joins(relation: Relation) -> list[Join]:
+    """All joins below, the last one first."""
+    match relation:
+        case Join(left, right):
+            return [relation, *joins(left), *joins(right)]
+        case Scan():
+            return []
+        case Union(inputs):
+            return [join for part in inputs for join in joins(part)]
+        case _:
+            return joins(relation.input)
+
+
+BY_KIND = "letters l JOIN products p ON p.kind = CAST(l.order_number AS VARCHAR)"
+
+
+def test_without_a_declared_limit_a_row_meets_the_first_thousand() -> None:
+    """One row of one unit would otherwise become as many as the public table has."""
+    relation = parse(f"SELECT COUNT(*) FROM {BY_KIND}", SHOP).aggregate.input
+    assert [join.most for join in joins(relation)] == [DEFAULT_MATCHES]
+    data: Rows = {name: [] for name in rows(random.Random(0))}
+    data |= {"letters": [(1, 5), (1, 6), (2, 6)], "products": [(n, "5") for n in range(3_000)] + [(1, "6")] * 999}
+    found = owned_rows(relation, data, random.Random(0))
+    assert {who: held.total() for who, held in found.items()} == {1: DEFAULT_MATCHES + 999, 2: 999}
+    place = columns_of(relation).index("id")
+    kept = [row[place] for row in found[1] if row[1] == 5]
+    assert sorted(kept) == list(range(DEFAULT_MATCHES))
+
+
+@pytest.mark.parametrize(
+    "source", ["letters l JOIN products p ON p.id = l.order_number", ALLOWED["a semi-join along a link"]]
+)
+def test_where_no_row_is_repeated_nothing_is_looked_for(source: str) -> None:
+    relation = parse(f"SELECT COUNT(*) FROM {source}", SHOP).aggregate.input
+    assert [join.most for join in joins(relation)] == [None]
+    assert "ROW_NUMBER" not in select(relation)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rows_that_are_kept_are_the_first(seed: int) -> None:
+    rng = random.Random(seed)
+    data = rows(rng)
+    data["offers"] = [(rng.choice([0, 1, 2, 3, None]), rng.choice(["p", "q", "r", None])) for _ in range(30)]
+    relation = parse("SELECT COUNT(*) FROM letters l JOIN offers f ON f.product = l.order_number", SHOP).aggregate.input
+    by_product: dict[Any, list[tuple[Any, ...]]] = {}
+    for offer in sorted(data["offers"], key=lambda offer: (offer[1] is None, offer[1] or "")):
+        by_product.setdefault(offer[0], []).append(offer)
+    wanted: dict[Any, Counter[Any]] = {}
+    for letter in data["letters"]:
+        for offer in by_product.get(letter[1], [])[:2] if letter[1] is not None else []:
+            wanted.setdefault(letter[0], Counter())[(*letter, *offer)] += 1
+    assert owned_rows(relation, data, rng) == wanted
+
+
+SELF = " ".join(f"JOIN letters l{n} ON l{n}.customer = l.customer" for n in range(16))
+PRODUCTS_16 = " ".join(f"JOIN products p{n} ON p{n}.id = l.order_number" for n in range(16))
+UNLIMITED = Table("calls", (Column("customer", "integer"), Column("product", "integer")), "customer")
+CALLS = Catalog((*SHOP.tables, UNLIMITED))
+PAIRS = "calls a JOIN calls b ON b.customer = a.customer"
+PER_PERSON = "(SELECT customer, COUNT(*) AS n FROM calls GROUP BY customer) AS c ON c.customer = a.customer"
+KINDS = "JOIN products p{} ON p{}.kind = CAST(a.product AS VARCHAR)"
+WITHIN = {
+    "pairs of many rows": PAIRS,
+    "pairs and one row of each": f"{PAIRS} JOIN {PER_PERSON}",
+    "pairs and few rows of each": f"{PAIRS} JOIN letters c ON c.customer = a.customer",
+    "pairs, tested for others": f"{PAIRS} WHERE EXISTS (SELECT 1 FROM calls c WHERE c.customer = a.customer)",
+    "one of two sides with few rows": "calls a JOIN letters b ON b.customer = a.customer JOIN letters c"
+    " ON c.customer = a.customer",
+    "five rows, ten times": "letters l " + SELF[: SELF.index("JOIN letters l9")],
+    "sixteen joins that repeat nothing": "letters l " + PRODUCTS_16,
+    "two tables without a limit": f"calls a {KINDS.format(1, 1)} {KINDS.format(2, 2)}",
+    "parts beside each other": f"({' UNION ALL '.join([f'SELECT customer FROM calls a {KINDS.format(1, 1)}'] * 3)})",
+}
+BEYOND = {
+    "pairs of pairs": (f"{PAIRS} JOIN calls c ON c.customer = a.customer", "max_rows"),
+    "pairs inside": (f"(SELECT a.customer FROM {PAIRS}) AS x JOIN calls c ON c.customer = x.customer", "max_rows"),
+    "pairs of features of pairs": (
+        f"(SELECT a.customer FROM {PAIRS}) AS x JOIN (SELECT a.customer, b.product, COUNT(*) AS n FROM {PAIRS}"
+        " GROUP BY 1, 2) AS y ON x.customer = y.customer",
+        "max_rows",
+    ),
+    "five rows, eleven times": ("letters l " + SELF[: SELF.index("JOIN letters l10")], "max_rows"),
+    "seventeen joins": (f"letters l {PRODUCTS_16} JOIN products q ON q.id = l.order_number", "several questions"),
+    "three tables without a limit": (
+        f"calls a {KINDS.format(1, 1)} {KINDS.format(2, 2)} {KINDS.format(3, 3)}",
+        "max_matches",
+    ),
+    "two without and one with": (
+        f"calls a {KINDS.format(1, 1)} {KINDS.format(2, 2)} JOIN offers f ON f.product = a.product",
+        "max_matches",
+    ),
+    "public tables with each other": (
+        "calls a JOIN (SELECT x.kind FROM products x JOIN products y USING (kind) JOIN products z ON z.kind = x.kind)"
+        " AS p ON p.kind = CAST(a.product AS VARCHAR)",
+        "max_matches",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", WITHIN.values(), ids=WITHIN.keys())
+def test_joins_that_repeat_rows_within_measure(source: str) -> None:
+    parse(f"SELECT COUNT(*) FROM {source}", CALLS)
+
+
+@pytest.mark.parametrize(("source", "remedy"), BEYOND.values(), ids=BEYOND.keys())
+def test_joins_that_one_unit_could_keep_busy_for_ever_are_refused(source: str, remedy: str) -> None:
+    with pytest.raises(Unsupported) as caught:
+        parse(f"SELECT COUNT(*) FROM {source}", CALLS)
+    assert remedy in caught.value.remedy
 
 
 def chained(*links: tuple[str, str]) -> Iterable[Table]:

@@ -17,9 +17,13 @@ filtered, projected and joined with public tables, each of which looks at one li
 with them. A link's parent may be linked itself: the joined rows then wait for the parent's owner.
 
 **`max_matches`** is enforced: of all rows on the public or linked side that agree in the equated columns, a join
-keeps the first `max_matches` in the order of all their columns. These rows are public, or all in the same L(k), so
-which of them are kept depends on nobody else's rows; rows that tie agree in everything, so it does not matter which
-is kept. A unit with at most r rows then has at most r · `max_matches` rows in the join.
+keeps the first `max_matches` in the order of all their columns, or the first `DEFAULT_MATCHES` where none is declared.
+These rows are public, or all in the same L(k), so which of them are kept depends on nobody else's rows; rows that tie
+agree in everything, so it does not matter which is kept. A unit with at most r rows then has at most
+r · `max_matches` rows in the join. On a unique column of a public table nothing is left out.
+
+**How long a statement takes** must not tell whether one unit is there: `multiplicity.py` limits what all joins of a
+question make of one row.
 
 The columns of a join all have different names.
 """
@@ -28,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Literal as OneOf
 
 from sqlglot import exp
@@ -35,6 +40,7 @@ from sqlglot import exp
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Table
 from discreet.sql.functions import Mismatch, call
+from discreet.sql.multiplicity import DEFAULT_MATCHES, MOST_JOINS, MOST_ROWS, Multiplicity
 from discreet.sql.plan import Expression, Join, Named, Project, Ref
 from discreet.sql.scope import Field, Rows, distinct_names
 from discreet.sql.vocabulary import refuse
@@ -55,10 +61,12 @@ def paired(left: Rows, right: Rows, pairs: Sequence[Pair], kind: Kind, node: exp
     other, fixed = (left, [one for one, _ in equal]) if swapped else (right, [one for _, one in equal])
     single = any((field := other.field_of(expression)) is not None and field.unique for expression in fixed)
     most = _most(right if swapped else left, other, single, kind, node)
+    multiplicity = _multiplicity(left, right, most, kind, node)
     left, lefts = _with_columns(left, [one for one, _ in equal])
     right, rights = _with_columns(right, [other for _, other in equal])
     if kind in ("semi", "anti"):
-        return replace(left, relation=Join(left.relation, right.relation, _on(lefts, rights), kind))
+        relation = Join(left.relation, right.relation, _on(lefts, rights), kind)
+        return replace(left, relation=relation, multiplicity=multiplicity)
     shown = (left, right)
     right, renamed = _renamed(right, [field.name for field in left.fields])
     on = _on(lefts, [renamed[name] for name in rights])
@@ -71,8 +79,9 @@ def paired(left: Rows, right: Rows, pairs: Sequence[Pair], kind: Kind, node: exp
         left.private or right.private,
         left.owned or right.owned,
         tuple(table for side in shown for table in side.tables),
-        _max_rows(left, right, 1 if single else most),
+        _max_rows(left, right, 1 if single or most == 1 else other.max_matches),
         left.linked,
+        multiplicity=multiplicity,
     )
 
 
@@ -132,15 +141,38 @@ def _origin(expression: Expression, rows: Rows) -> tuple[str, str] | None:
 
 
 def _most(rows: Rows, other: Rows, single: bool, kind: Kind, node: exp.Expr) -> int | None:
-    """How many rows of the other side one row may meet."""
+    """How many rows of the other side the join lets one row meet; None if it need not look."""
     alone = rows.private and not rows.owned and rows.linked is None
     if not alone or kind not in ("inner", "left"):
-        return other.max_matches
+        return None if single or other.owned else other.max_matches or DEFAULT_MATCHES
     if not single and other.max_matches != 1:
         reason = "each row is a unit of its own, and a join could repeat it"
         remedy = "join on a column of the public table that is unique, or use WHERE … IN (SELECT …)"
         raise refuse(node, reason, remedy)
     return 1
+
+
+def _multiplicity(left: Rows, right: Rows, most: int | None, kind: Kind, node: exp.Expr) -> Multiplicity:
+    """What the joins so far may make of one row; refuses more than statements can bear."""
+    own = left.owned and right.owned
+    before = left.multiplicity
+    if kind in ("semi", "anti"):
+        after = before.tested(right.multiplicity)
+    else:
+        known = [rows.max_rows for rows in (left, right) if rows.max_rows is not None]
+        limit = min(known, default=inf) if own else most or 1
+        after = before.joined(right.multiplicity, limit, own)
+    if after.joins > MOST_JOINS:
+        raise refuse(node, f"a question has at most {MOST_JOINS} joins", "ask several questions")
+    if after.rows == inf:
+        reason = "every row of a person would meet all their rows in several tables, which may be very many"
+        raise refuse(node, reason, "GROUP BY the unit column in a subquery first, or have max_rows declared")
+    if after.rows > MOST_ROWS:
+        reason = f"joins could make {after.rows:,.0f} rows of one, more than {MOST_ROWS:,}"
+        raise refuse(
+            node, reason, "join on unique columns, or have max_matches (for people's tables max_rows) declared"
+        )
+    return after
 
 
 def _max_rows(left: Rows, right: Rows, most: int | None) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from sqlglot import exp
 
@@ -17,6 +18,7 @@ from discreet.sql.catalog import Catalog
 from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval, hull
 from discreet.sql.joining import Kind, Pair, ownerless, paired
+from discreet.sql.multiplicity import Multiplicity
 from discreet.sql.parse_aggregates import row_leaf
 from discreet.sql.parse_expressions import read
 from discreet.sql.plan import Expression, Features, Query, Ref, Union
@@ -311,6 +313,7 @@ def _united(node: exp.Expr, context: Context) -> Rows:
         first.owned,
         tuple(tables),
         sum(known) if len(known) == len(parts) else None,
+        multiplicity=reduce(Multiplicity.beside, (part.multiplicity for part in parts)),
     )
 
 

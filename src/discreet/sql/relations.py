@@ -218,13 +218,23 @@ def _join(join: Join) -> str:
 
 
 def _first(join: Join) -> str:
-    """The right side, with no more rows for each value of the joined columns than the join lets through."""
+    """The right side, with no more rows for each value of the joined columns than the join lets through.
+
+    Only rows of values that have more are sorted: those are few, while the right side may be large.
+    """
     if join.most is None:
         return select(join.right)
-    keys = ", ".join(quoted(name) for _, name in join.on)
+    names = [quoted(name) for name in dict.fromkeys(name for _, name in join.on)]
+    keys = ", ".join(names)
+    same = " AND ".join(f"s.{name} = h.{name}" for name in names)
     order = ", ".join(quoted(name) for name in columns_of(join.right))
     place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order})"
-    return f"SELECT * FROM ({select(join.right)}) QUALIFY {place} <= {join.most}"
+    return (
+        f"WITH s AS {'NOT ' if is_plain(join.right) else ''}MATERIALIZED ({select(join.right)}), "
+        f"h AS MATERIALIZED (SELECT {keys} FROM s GROUP BY {keys} HAVING COUNT(*) > {join.most}) "
+        f"SELECT * FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
+        f"SELECT * FROM s WHERE EXISTS (SELECT 1 FROM h WHERE {same}) QUALIFY {place} <= {join.most}"
+    )
 
 
 def unguarded(expression: Expression, relation: Relation) -> Expression:

@@ -17,13 +17,14 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Table, Type, nearest
 from discreet.sql.functions import interval
 from discreet.sql.intervals import Interval
+from discreet.sql.multiplicity import Multiplicity
 from discreet.sql.plan import Expression, Filter, Join, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.textual import growth
 
@@ -79,6 +80,8 @@ class Rows:
     """The table whose link is still to be joined, so that private rows belong to somebody."""
     max_matches: int | None = None
     """The most of these rows that a join lets one row meet, where declared."""
+    multiplicity: Multiplicity = field(default_factory=Multiplicity)
+    """What the joins inside may make of one row."""
 
     def find(self, name: str, source: str | None = None) -> Field:
         """The column that a name means."""

@@ -105,6 +105,17 @@ def test_units_spread_over_many_groups_get_more_room() -> None:
     assert max(cuts(measurement, alone, 1000)) <= 1
 
 
+@pytest.mark.parametrize("weighing", [0, 1, 2])
+@pytest.mark.parametrize("keys", [1, 1000])
+def test_norms_that_nobody_has_are_not_chosen(weighing: int, keys: int) -> None:
+    mean = Statistic("centred", Ref("v", "real"), Bounds(0, 10), True)
+    measurement = Measurement((ROWS, UNITS, mean), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
+    counts = {(AT[1], 0): 50, (AT[4], 1): 50}
+    chosen = [measurement.choose_cut(counts, weighing, keys, Entropy.for_tests(seed))[0] for seed in range(2000)]
+    assert max(chosen) < AT[16384]
+    assert np.mean(np.array(chosen) > AT[64]) < 0.1
+
+
 def test_averages_clip_a_tenth_of_the_units() -> None:
     mean = Statistic("centred", Ref("v", "real"), Bounds(0, 10), True)
     counts = {(AT[1], 0): 50_000, (AT[4], 1): 45_000, (AT[64], 3): 5_000}

@@ -127,14 +127,14 @@ class World:
         self.pid: str = dice.pick("pid", "who")
         self.source: str = dice.pick("arrow", "arrow", "lists", "pandas")
         self.duplicates = dice.chance(0.5)
-        self.matches: int | None = dice.pick(None, None, 1, 2)
+        self.matches: int | None = dice.pick(None, 1, 2, 2)
         chosen = ["age", "cost", "city", *dice.some([n for n in VISITS if n not in ("age", "cost", "city")], 2)]
         self.columns = {name: VISITS[name] for name in chosen}
         self.null_listed = dice.chance(0.2)
         self.size: int = dice.pick(*SIZES)
         self.heavy = dice.chance(0.6)
         self.max_rows: int | None = dice.pick(None, 2, 5, 20, 60)
-        self.labs_max: int | None = dice.pick(None, 1, 30)
+        self.labs_max: int | None = dice.pick(None, 1, 10, 30)
         self.light = self.tame and dice.chance(0.6)
         if self.light:
             self.size, self.heavy, self.max_rows = 20, False, 5

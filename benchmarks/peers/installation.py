@@ -50,7 +50,21 @@ class Peer:
         return [str(self.python), "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
 
 
-_GRID = ((1, 1), (3, 1), (10, 1), (20, 1), (30, 1), (100, 1), (10, 10), (10, 30), (10, 100), (100, 3), (100, 10))
+_GRID = (
+    (1, 1),
+    (3, 1),
+    (10, 1),
+    (20, 1),
+    (30, 1),
+    (100, 1),
+    (10, 10),
+    (10, 30),
+    (10, 100),
+    (100, 10),
+    (300, 10),
+    (1000, 4),
+    (1000, 10),
+)
 _FEW = ((3, 1), (30, 3))
 
 OURS = Peer("discreet", "ours.py")
@@ -61,7 +75,7 @@ PEERS = (
         "opendp_polars.py",
         ("opendp[polars]==0.16.0",),
         _GRID,
-        {"even": ((20, 1), (10, 1)), "heavy": ((100, 10), (3, 1))},
+        {"even": ((20, 1), (10, 1)), "heavy": ((1000, 10), (1000, 4), (3, 1))},
     ),
     Peer(
         "qrlew",
@@ -75,7 +89,7 @@ PEERS = (
         "smartnoise.py",
         ("smartnoise-sql==1.0.10", "duckdb<2"),
         ((1,), (3,), (10,), (20,), (30,), (100,), (300,), (1000,)),
-        {"even": ((20,), (10,)), "heavy": ((300,), (3,))},
+        {"even": ((20,), (10,)), "heavy": ((1000,), (3,))},
     ),
     Peer("pipelinedp", "pipelinedp.py", ("pipeline-dp==0.3.1", "dp-accounting", "pandas", "duckdb"), _FEW, slow=True),
     Peer("tumult", "tumult.py", ("tmlt.analytics==0.21.0",), _FEW, slow=True),

@@ -68,10 +68,12 @@ def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Pa
         path = tmp_path / name / "visits.csv"
         path.parent.mkdir()
         path.write_text("\n".join(["who,age,k", *lines, *more]) + "\n")
-        facts = FACTS | {"types": {"who": "integer"}, "bounds": {"age": (0, 100)}, "values": {"k": ["a", "b"]}}
+        facts = FACTS | {"types": {"who": "integer"}, "bounds": {"age": (0, 100)}, "max_rows": 1}
+        facts |= {"values": {"k": ["a", "b"]}}
         with dc.connect(path, **facts) as session:
             answer = session.sql("SELECT k, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY k", epsilon=10)
             seen.append((shape(session), answer.names, answer.column("k")))
+            # Nobody is clipped at one row each: Laplace noise of scale 0.3 or so.
             assert abs(answer.column("n")[0] - 2000) < 50
     assert seen[0] == seen[1]
 

@@ -203,7 +203,7 @@ class Measurement:
             shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
             # What the search's noise could hide counts as little, the more the larger the norm: it must not end at
             # norms that nobody has. At the last ones this is some ten times the noise.
-            patience = (cut / 26) ** 8 if weighed else 1 + (cut / 16) ** 4
+            patience = (cut / 26) ** 8 if weighed else 1.5 + cut / 4 + (cut / 16) ** 4
             least.append((0.0 if mean else slope / shared) + doubt * patience)
             questions.append(min(max(ceil(SCALE * least[-1]) + allowed - taken, -END), END))
         said = search.release(questions, entropy=entropy).values

@@ -45,7 +45,7 @@ def test_prices_and_answers_come_as_tables(story: list[Any]) -> None:
 
 
 def test_plots_are_pictures(story: list[Any]) -> None:
-    for start in ("answer.plot()", "session.sql("):
+    for start in ("answer.plot()", "text = "):
         assert shown(story, start, "image/svg+xml").startswith("<svg")
 
 

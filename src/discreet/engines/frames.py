@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
@@ -219,7 +218,8 @@ def _text(value: Any, exact: bool) -> str | None:
             return None
         if isinstance(value, datetime.datetime):
             value = value.isoformat(" ")
-        if isinstance(value, str | int | float | Decimal | datetime.date | datetime.time | np.datetime64 | UUID):
+        named = type(value).__module__ == "uuid"
+        if named or isinstance(value, str | int | float | Decimal | datetime.date | datetime.time | np.datetime64):
             return str(value).encode("utf-8", "strict" if exact else "replace").decode()
     except Exception:
         return None

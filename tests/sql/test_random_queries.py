@@ -16,7 +16,7 @@ from discreet.core.errors import DiscreetError
 
 WORLDS, QUESTIONS = 50, 200
 """Ten thousand in all."""
-THROUGH_SESSION = 20
+THROUGH_SESSION = 25
 """One question in so many goes through sessions, with books that are written to the disk; of the others one half is
 checked for movement and one half for totals."""
 WORDS = {"count", "count_units", "sum", "avg", "variance", "stddev", "filter", "arithmetic", "membership"}
@@ -108,3 +108,4 @@ def test_worlds_are_of_every_kind() -> None:
     assert {len(w.data["visits"]) > 50 for w in worlds} == {True, False}
     assert any(not w.data["visits"] for w in worlds)
     assert any(w.poor for w in worlds)
+    assert {w.optimized for w in worlds} == {True, False}

@@ -271,6 +271,16 @@ def test_the_faintest_question_has_an_answer(table: dict[str, np.ndarray]) -> No
                 session.sql(text, epsilon="9e-7")
 
 
+def test_everything_else_can_be_a_group(table: dict[str, np.ndarray]) -> None:
+    text = "SELECT CASE WHEN city IN ('A', 'B') THEN city ELSE 'other' END AS c, COUNT(*) AS n FROM visits GROUP BY 1"
+    with dc.connect(table, **FACTS | {"values": {"city": ["A", "B"]}}, max_rows=HEAVY) as session:
+        answer = session.sql(text, epsilon=500)
+        assert "Approximate" not in kinds(session, text)
+    counts = dict(answer.rows)
+    assert set(counts) == {"A", "B", "other"}
+    assert abs(counts["other"] - np.isin(table["city"], ["C", "D"]).sum()) < 60
+
+
 def test_a_question_that_measures_nothing_is_refused(session: Session) -> None:
     with pytest.raises(dc.Unsupported):
         session.sql("SELECT DISTINCT city FROM visits", epsilon=1)

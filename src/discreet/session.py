@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.certificate import SigningKey, loss_to_json
-from discreet.core.errors import AnswerFailed, InvalidArgument
+from discreet.core.errors import AnswerFailed, EntropyFailure, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
@@ -230,6 +230,8 @@ class Session:
             owned = measurement.weights is not None
             groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
             return pack(measurement.release(groups, asked.listed, source), source.private)
+        except EntropyFailure:
+            raise  # nothing to do with the data: the question can be asked again
         except Exception:
             return FAILED
 

@@ -39,20 +39,18 @@ from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
 from discreet.sql.statement import Groups, Norm, Weights, clipped
 from discreet.sql.statistics import Statistic
 
-__all__ = ["CANONICAL", "Measurement", "Noisy"]
+__all__ = ["CANONICAL", "TYPICAL_KEYS", "Measurement", "Noisy"]
 
 CANONICAL = 1 << 12
 """Grid steps in a unit's movement, as the events state it."""
 MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
-"""How many groups to expect when choosing C where the keys are not listed."""
+"""How many groups to expect where the keys are not listed."""
 BALANCE = 0.45
 """How much of the noise's deviation counts beside what clipping takes."""
 SCALE = 1 << 10
 """Parts in a unit's weight in the search for C."""
-
-
 Heavy = tuple[float, float]
 WEIGHINGS = 3
 """By rows, by groups, by rows in averages (`Statistic.weighing`)."""

@@ -29,7 +29,7 @@ from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
 from discreet.core.events import Composed, Event, Gaussian, Pure
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.sql.caps import Caps
-from discreet.sql.measurement import CANONICAL, Measurement
+from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
 from discreet.sql.plan import Query
 from discreet.sql.quantiles import QuantilePlan, Rank
 from discreet.sql.statement import Norm, Weights
@@ -53,8 +53,6 @@ NEAR = Fraction(101, 100)
 """A pure loss this near to the best one at δ is told instead of it."""
 DIGITS = 64
 """Values of ε in an octave, when one is looked for."""
-TYPICAL_KEYS = 100
-"""Groups to expect where they are not listed."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ def plan(
 def _few(epsilon: Fraction, delta: Fraction) -> float:
     """The number of sums that a unit touches up to which Laplace noise is smaller: it grows with the number, Gaussian
     noise with its root."""
-    return float(0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
+    return (0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
 
 
 def _weights(keys: int | None, max_rows: int | None, laplace: bool) -> Weights:

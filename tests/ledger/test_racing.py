@@ -22,6 +22,8 @@ from discreet.ledger import Ledger, LedgerUnavailable, Verifier, sqlite
 from discreet.ledger.sqlite import SQLiteStore
 
 FORK = multiprocessing.get_context("fork")
+PATIENCE = 120
+"""Seconds after which a process hangs: a hundred times what any takes."""
 
 
 @contextmanager
@@ -33,7 +35,8 @@ def processes(number: int, task: Callable[[int], None]) -> Iterator[list[multipr
     try:
         yield running
         for process in running:
-            process.join()
+            process.join(PATIENCE)
+            assert process.exitcode is not None, "a process hangs"
     finally:
         for process in running:
             process.kill()
@@ -73,7 +76,7 @@ def test_threads_with_a_handle_each_never_overspend(place: SQLitePlace) -> None:
 
 def test_processes_racing_for_the_last_epsilon_never_overspend(place: SQLitePlace, tmp_path: Path) -> None:
     inherited = opened(place.open())
-    barrier = FORK.Barrier(8)
+    barrier = FORK.Barrier(8, timeout=PATIENCE)
 
     def race(who: int) -> None:
         barrier.wait()
@@ -89,7 +92,7 @@ def test_processes_racing_for_the_last_epsilon_never_overspend(place: SQLitePlac
 
 def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place: SQLitePlace, tmp_path: Path) -> None:
     opened(place.open())
-    barrier = FORK.Barrier(8)
+    barrier = FORK.Barrier(8, timeout=PATIENCE)
 
     def ask(who: int) -> None:
         ledger = place.open()
@@ -113,7 +116,7 @@ def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place:
 
 
 def test_processes_that_make_the_same_ledger_make_one(tmp_path: Path) -> None:
-    barrier = FORK.Barrier(8)
+    barrier = FORK.Barrier(8, timeout=PATIENCE)
 
     def make(who: int) -> None:
         barrier.wait()

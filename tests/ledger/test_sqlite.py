@@ -22,11 +22,12 @@ from discreet.ledger.sqlite import ENTRIES_BETWEEN_CHECKPOINTS, SQLiteStore
 FORK = multiprocessing.get_context("fork")
 
 
-def in_a_process(task: Callable[[], object]) -> int | None:
+def in_a_process(task: Callable[[], object]) -> int:
     """Runs the task in a fork; its exit code."""
     process = FORK.Process(target=task, daemon=True)
     process.start()
-    process.join()
+    process.join(120)
+    assert process.exitcode is not None, "the process hangs"
     return process.exitcode
 
 

@@ -21,9 +21,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet, finalize
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.files import found
@@ -41,6 +43,7 @@ COPIED = 1 << 28
 """Frames and CSV files of up to this many bytes are copied into the engine."""
 LOOKED_AT = 200_000
 """Public tables of up to this many rows are copied too, and looked through for columns without repetition."""
+_ENGINES: WeakSet[DuckDB] = WeakSet()
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,10 @@ class DuckDB:
         import duckdb
 
         # What does not fit into memory is written here, readable by this user only.
-        self._folder = TemporaryDirectory(prefix="discreet-")
+        folder = mkdtemp(prefix="discreet-")
+        self._clear = finalize(self, rmtree, folder, ignore_errors=True)
         settings: dict[str, Any] = {
-            "temp_directory": self._folder.name,
+            "temp_directory": folder,
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -108,6 +112,8 @@ class DuckDB:
         self._databases: dict[Path, str] = {}
         self._lock = Lock()
         self._cancelled = False
+        self._forked = False
+        _ENGINES.add(self)
         # A notebook without the widgets that would draw a bar has none, and `progress` does not know.
         with suppress(duckdb.InvalidInputException):
             self._execute("SET enable_progress_bar = true")
@@ -256,9 +262,24 @@ class DuckDB:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-                self._folder.cleanup()
+                self._clear()
+
+    def _leave_to_parent(self) -> None:
+        """In the child of a fork: the connection, and the folder that it spills into, are the parent's alone.
+
+        The child has a copy of the connection without its threads. To destroy that, even when the child ends, crashes
+        it; so one reference to it is never given back.
+        """
+        if self._connection is not None:
+            from ctypes import py_object, pythonapi
+
+            pythonapi.Py_IncRef(py_object(self._connection))
+        self._clear.detach()
+        self._connection, self._forked, self._lock = None, True, Lock()
 
     def _opened(self) -> DuckDBPyConnection:
+        if self._forked:
+            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
         if self._connection is None:
             raise InvalidArgument("session", "closed", "open", "connect again")
         return self._connection
@@ -351,6 +372,14 @@ class DuckDB:
             remedy = nearest(table, sorted(name for _, name in listed))
             raise InvalidArgument("table", table, f"the name of one table or view in {path.name}", remedy)
         return f"SELECT * FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
+
+
+def _after_fork_in_child() -> None:
+    for engine in list(_ENGINES):
+        engine._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _frame_of(table: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import discreet as dc
 from discreet.noise import Entropy
 from discreet.session import Session
+from discreet.sql import tally
+from discreet.sql.caps import G, H
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.quantiles import Histograms
 from discreet.sql.statement import Groups
@@ -80,6 +82,7 @@ def strain(first: Exact, second: Exact) -> float:
         for place, (before, after) in enumerate(pairs):
             moved = [one - other for one, other in zip(before, after, strict=True)]
             parts.append(_length(moved, measurement) / _noise(measurement, place, cuts))
+        parts.append(tallied(measurement, first.groups, second.groups, cuts[0]) * float(measurement.ratio))
         # All statistics together: their shares of the accuracy add up to what the events state.
         worst = max(worst, _length(parts, measurement))
         worst = max(worst, _cells(first, second, cuts[0]))
@@ -107,6 +110,21 @@ def _noise(measurement: Measurement, place: int, cuts: Cuts) -> float:
 
 def _length(moved: Iterable[float], measurement: Measurement) -> float:
     return float(sum(map(abs, moved))) if measurement.norm == "l1" else math.sqrt(sum(m * m for m in moved))
+
+
+def tallied(measurement: Measurement, first: Groups, second: Groups, cut: int) -> float:
+    """How far the tally of what clipping takes moved, in deviations of its noise, at the cap where that is farthest."""
+    if not measurement.tallied or measurement.weights is None:
+        return 0.0
+    caps = measurement.weights.rows
+    by_octave, of_pair = tally.noise(measurement.ratio, measurement.changes)
+    units = zip(tally.counted(first.octaves), tally.counted(second.octaves), strict=True)
+    counted = math.hypot(*(one - other for one, other in units)) / float(by_octave * G * H)
+    pairs = []
+    for octave in range(tally.OCTAVES):
+        moved = zip(*(tally.exact(groups.octaves, caps, cut, octave) for groups in (first, second)), strict=True)
+        pairs.append(math.hypot(*(one - other for one, other in moved)) / float(of_pair * tally.movement(octave)))
+    return math.hypot(counted, max(pairs))
 
 
 def _histograms(first: Exact, second: Exact) -> int:

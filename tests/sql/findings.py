@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
+from tests.attacks.sql_neighbours import tallied
 from tests.sql.exact import Exact, Key, plain, plain_key
 from tests.sql.generator import Question
 from tests.sql.worlds import Dice, World
@@ -89,6 +90,7 @@ def _moved_totals(measurement: Measurement, before: Groups, after: Groups, keys:
         if length > (declared * measurement.changes) ** power:
             raise Finding("movement", f"{statistic.kind} moves by {apart} at cuts {cuts}, declared {declared}")
         shares += length / measurement.deviation(j, cuts[statistic.weighing]) ** power
+    shares += Fraction(tallied(measurement, before, after, cuts[0])) ** 2
     if shares > _charged(measurement.events, measurement.norm):
         raise Finding("movement", f"all statistics together move farther than the events say, at cuts {cuts}")
 

@@ -28,6 +28,7 @@ from discreet.sql.quantiles import Drawn
 from discreet.sql.relations import names_in, quoted, text_of
 from discreet.sql.spans import Spans
 from discreet.sql.statistics import RANKED, Sums
+from discreet.sql.tally import Tally
 
 __all__ = ["Answer", "assemble", "pack", "unpack"]
 
@@ -113,6 +114,7 @@ def pack(noisy: Noisy, private: bool) -> bytes:
         "heavy": noisy.heavy,
         "hidden_below": noisy.hidden_below,
         "drawn": [[[each.value, each.low, each.high] for each in column] for column in noisy.drawn],
+        "tally": None if noisy.tally is None else [noisy.tally.lost, noisy.tally.kept, noisy.tally.deviation],
         "private": private,
     }
     return json.dumps(stored).encode()
@@ -126,7 +128,8 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     norms = None if stored["norms"] is None else tuple(stored["norms"])
     heavy = tuple((base, slope) for base, slope in stored["heavy"])
     drawn = tuple(tuple(Drawn(*each) for each in column) for column in stored["drawn"])
-    noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn)
+    tally = None if stored.get("tally") is None else Tally(*stored["tally"])
+    noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn, tally)
     return noisy, stored["private"]
 
 
@@ -141,7 +144,7 @@ def assemble(
     """The answer: measures from the stored sums, then everything the query does to released values."""
     noisy, private = unpack(payload)
     measures, statistics = query.aggregate.measures, measurement.statistics
-    values = {statistic: noisy.sums[:, place] for place, statistic in enumerate(statistics)}
+    values = {s: noisy.sums[:, place] * noisy.raised(s) for place, s in enumerate(statistics)}
     drawn = iter(noisy.drawn)
     columns = [
         _told(m, [each.value for each in next(drawn)] if m.function in RANKED else sums.answer(i, values).tolist())
@@ -188,10 +191,16 @@ def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[st
         kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
         used = {s.weighing for index in uncovered.values() for s in spans.sums.needs(index)} or {0}
         limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
-        yield (
-            f"Each unit's rows weigh at most {limits} ({kind} over groups). The intervals of {', '.join(uncovered)} do"
-            " not cover what heavier units lost by that: declare max_rows to include it."
-        )
+        told = ", ".join(uncovered)
+        yield f"Each unit's rows weigh at most {limits} ({kind} over groups)."
+        raised = max((spans.noisy.raised(s) for s in spans.measurement.statistics), default=1.0)
+        if raised > 1:
+            yield (
+                f"Heavier units lost about {1 - 1 / raised:.0%} of all rows, which are put back in proportion. The"
+                f" intervals of {told} do not cover how those units differ from others: declare max_rows to include it."
+            )
+        else:
+            yield f"The intervals of {told} do not cover what heavier units lost: declare max_rows to include it."
     if spans.noisy.hidden_below is not None:
         least = f"{spans.noisy.hidden_below:,.0f}"
         yield f"Groups of fewer than about {least} units are withheld; declare values to see all."

@@ -7,6 +7,7 @@ Guarantee. The unit is that of the table. The events are fixed before any data i
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move and times its share,
    so that the vector moves by at most the root of the sum of squared shares in ℓ2; or one `Laplace` for each statistic
    (ℓ1), which has its share of ε.
+   Where `tallied`, what clipping takes is released with it, for a part of its accuracy (`tally.py`).
 3. (quantiles) draws by rank, as `quantiles.py` says, on rows with the same weights.
 4. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
    alone in its groups shows up with probability at most `delta`: an `Approximate(0, delta)`.
@@ -34,10 +35,12 @@ from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
+from discreet.sql import tally
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
 from discreet.sql.statement import Groups, Norm, Weights, clipped
 from discreet.sql.statistics import Statistic
+from discreet.sql.tally import Tally
 
 __all__ = ["CANONICAL", "TYPICAL_KEYS", "Measurement", "Noisy"]
 
@@ -47,8 +50,8 @@ MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
 """How many groups to expect where the keys are not listed."""
-BALANCE = 0.45
-"""How much of the noise's deviation counts beside what clipping takes."""
+BALANCE, TALLIED = 0.45, 1.4
+"""How much of the noise's deviation counts beside what clipping takes; more where most of that is put back."""
 SCALE = 1 << 10
 """Parts in a unit's weight in the search for C."""
 Heavy = tuple[float, float]
@@ -73,6 +76,12 @@ class Noisy:
     """Where keys are not listed: the noisy number of units a group needs to show."""
     drawn: tuple[tuple[Drawn, ...], ...] = ()
     """For each quantile its value in each group."""
+    tally: Tally | None = None
+    """How much clipping by rows took of everything."""
+
+    def raised(self, statistic: Statistic, away: float = 0.0) -> float:
+        """By what to multiply the sums of a statistic, to put back what clipping took."""
+        return 1.0 if self.tally is None or statistic.weighing else self.tally.raised(away)
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,7 @@ class Measurement:
     threshold_delta: Fraction | None = None
     quantiles: QuantilePlan | None = None
     max_rows: int | None = None
+    tallied: bool = False
 
     def __post_init__(self) -> None:
         for index in range(len(self.statistics)):
@@ -143,7 +153,8 @@ class Measurement:
         """How much larger the noise of one statistic is than if it were alone."""
         if self.norm == "l1":
             return sum((s.share for s in self.statistics), Fraction(0)) / statistic.share
-        return sqrt_up(sum((s.share**2 for s in self.statistics), Fraction(0))) / statistic.share
+        squares = sum((s.share**2 for s in self.statistics), Fraction(0))
+        return sqrt_up(squares / tally.REST if self.tallied else squares) / statistic.share
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""
@@ -168,7 +179,12 @@ class Measurement:
         return Caps.fixed(1) if self.weights is None else self.weights.caps(weighing)
 
     def choose_cut(
-        self, counts: Mapping[tuple[int, int], int], weighing: int, keys: int, entropy: Entropy
+        self,
+        counts: Mapping[tuple[int, int], int],
+        weighing: int,
+        keys: int,
+        entropy: Entropy,
+        seen: int | None = None,
     ) -> tuple[int, Heavy]:
         """The candidate to clip at: the first one past which so little lies that more room would cost more noise than
         it saves; and how many units may lie above it. `counts` are of units, by bucket and octave of rows over norm.
@@ -180,10 +196,13 @@ class Measurement:
         The sum of these over the units above moves by at most the largest, so one run of sparse vector finds where it
         falls below; all candidates the same way if a unit comes or goes, but not if it is replaced. Where the search's
         own noise would be too much for that, each unit counts alike, for the middle of the two. In averages what is
-        taken from a unit's sum is taken from its count as well; there a share of all units may lie above.
+        taken from a unit's sum is taken from its count as well; there a share of all units may lie above. Candidates
+        that only units with rows past the last octave `seen` could need are not looked at.
         """
         epsilon = self._search(weighing)
         caps, last = self._caps(weighing), self.top(weighing)
+        while last and seen is not None and caps.norms[last - 1] >= 2 << seen:
+            last -= 1
         if not last:
             return 0, (inf, 0.0)
         mean = weighing == 2
@@ -219,7 +238,7 @@ class Measurement:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
         noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(weighing).norms[0])
-        return float(noise) * BALANCE * (1 if self.norm == "l2" else sqrt(2))
+        return float(noise) * (TALLIED if self.tallied else BALANCE) * (1 if self.norm == "l2" else sqrt(2))
 
     def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
@@ -268,14 +287,35 @@ class Measurement:
             place += weighing != 1
         return columns
 
+    def _seen(self, groups: Groups, entropy: Entropy) -> int:
+        """The last octave of rows in which units can be seen."""
+        deviation = tally.noise(self.ratio, self.changes)[0] * G * H
+        noise = discrete_gaussian(deviation, tally.OCTAVES, entropy=entropy).tolist()
+        noisy = [exact + added for exact, added in zip(tally.counted(groups.octaves), noise, strict=True)]
+        return tally.seen(noisy, float(deviation))
+
+    def _tally(self, groups: Groups, cut: int, octave: int, entropy: Entropy) -> Tally:
+        """The pair, of up to 2^octave rows of each unit."""
+        deviation = tally.noise(self.ratio, self.changes)[1] * tally.movement(octave)
+        if octave and deviation > MAX_SCALE:
+            return self._tally(groups, cut, octave - 1, entropy)
+        pair = tally.exact(groups.octaves, self._caps(0), cut, octave)
+        lost, kept = (
+            (exact + noise) / (G * H)
+            for exact, noise in zip(pair, discrete_gaussian(deviation, 2, entropy=entropy).tolist(), strict=True)
+        )
+        return Tally(lost, kept, float(deviation / (G * H)))
+
     def release(self, groups: Groups, listed: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
         """Noisy sums for the listed keys, or for those found above the threshold, in an order that says nothing."""
         cuts: list[int] = [0] * WEIGHINGS
         heavy: list[Heavy] = [(0.0, 0.0)] * WEIGHINGS
+        seen = self._seen(groups, entropy) if self.tallied else None
         for each in self.searched:
             by_groups = {(bucket, 0): count for bucket, count in groups.by_groups.items()}
             counts = by_groups if each == 1 else groups.by_rows
-            cuts[each], heavy[each] = self.choose_cut(counts, each, len(listed) if listed else TYPICAL_KEYS, entropy)
+            groups_shown = len(listed) if listed else TYPICAL_KEYS
+            cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, seen)
         keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
         columns = []
         for j, exact in enumerate(self.totals(groups, keys, cuts)):
@@ -307,7 +347,8 @@ class Measurement:
             lost = 0.0 if norms is None else self.lost(norms, heavy, 0, float(CLIPPED))
             taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
             drawn = self.quantiles.release(found, visible, moved, entropy, taken)
-        return Noisy(visible, table, scales, norms, tuple(heavy), hidden, drawn)
+        tallied = None if seen is None else self._tally(groups, cuts[0], seen + tally.BEYOND, entropy)
+        return Noisy(visible, table, scales, norms, tuple(heavy), hidden, drawn, tallied)
 
 
 def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:

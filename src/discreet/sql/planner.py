@@ -125,7 +125,9 @@ def plan(
         ratio = _gaussian_ratio(epsilon, delta, searches, changes)
     elif statistics:
         ratio = _gaussian_ratio(left * (1 - share), delta - part, (), changes)
-    return Measurement(statistics, norm, ratio, changes, weights, search, hidden, drawn, max_rows)
+    clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
+    tallied = clipped and not laplace and keys != 1
+    return Measurement(statistics, norm, ratio, changes, weights, search, hidden, drawn, max_rows, tallied)
 
 
 def _few(epsilon: Fraction, delta: Fraction) -> float:
@@ -254,6 +256,8 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
         said.append("each row adds to one group")
     elif measurement.searched:
         said.append("units with many rows weigh less, down to a limit found with a tenth of ε")
+        if measurement.tallied:
+            said.append("what they lose by that is put back in proportion")
     else:
         said.append("no unit is clipped, by what is declared")
     if not query.aggregate.keys:

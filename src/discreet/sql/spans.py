@@ -1,7 +1,8 @@
 """Intervals for released measures: what the noise may have added, and what clipping may have taken away.
 
 Each sum lies, with the stated probability, between its released value less and plus the reach of its noise; clipping
-takes at most a known amount from each, where it is known how many rows a unit has. A measure's interval is its range
+takes at most a known amount from each, where it is known how many rows a unit has. Where it is not known, but what was
+lost is put back in proportion, both ends are raised by as much as that may be off. A measure's interval is its range
 over the box of its sums' intervals.
 """
 
@@ -64,13 +65,20 @@ class Spans:
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
         place = self.measurement.statistics.index(statistic)
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
+        raised = self.noisy.raised(statistic)
         lost = self._lost(statistic.weighing, tail / 2)
+        if math.isinf(lost) and raised > 1:
+            reach, away = self._reach(tail / 2) * scale, self._reach(tail / 4)
+            factors = [self.noisy.raised(statistic, off) for off in (-away, away)]
+            ends = [end * factor for end in (value - reach, value + reach) for factor in factors]
+            return min(ends), max(ends)
         if lost in (0.0, math.inf):
             reach, lost = self._reach(tail) * scale, 0.0
         else:
             reach = self._reach(tail / 2) * scale
         low, high = _one_row(statistic)
-        return value - reach + lost * min(low, 0.0), value + reach + lost * max(high, 0.0)
+        ends = [value - reach + lost * min(low, 0.0), value + reach + lost * max(high, 0.0), value * raised]
+        return min(ends), max(ends)
 
     def _reach(self, tail: float) -> float:
         if self.measurement.norm == "l1":

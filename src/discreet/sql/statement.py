@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from discreet.sql.caps import Caps, G, H
@@ -29,6 +29,8 @@ from discreet.sql.statistics import Statistic
 __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
 
 Norm = Literal["l1", "l2"]
+OF_UNITS = ("CAST(FLOOR(LOG2(t)) AS INTEGER)", "SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
+"""What `tally.py` wants to know of units: the octave of their rows, and sums over them."""
 CELLS = 4
 """The number of the first part that counts rows by cell."""
 Key = tuple[Any, ...]
@@ -77,7 +79,7 @@ def statement(
     rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
-    blanks = ["NULL"] * max(2 * len(statistics), 1)
+    blanks = ["NULL"] * max(2 * len(statistics), len(OF_UNITS) if owner else 1)
     shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
@@ -160,7 +162,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
         shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
         parts.append(f"SELECT {shown} FROM r JOIN {owned} WHERE c{i} IS NOT NULL{shape.grouped('b', f'c{i}')}")
     if shape.of_rows or shape.cells:
-        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", shape))
+        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", shape, OF_UNITS))
     if shape.of_units:
         shown = shape.row("1, e, NULL, NULL", ["COUNT(*)", "SUM(h)"])
         parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)}{shape.grouped('e')}")
@@ -191,9 +193,10 @@ def _within(columns: str, caps: Caps) -> str:
     return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) USING (u)"
 
 
-def _histogram(part: int, bucket: str, spread: str, shape: _Shape) -> str:
-    shown = ", ".join([f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys), *shape.blanks])
-    return f"SELECT {shown} FROM q GROUP BY 2, 3"
+def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequence[str] = ()) -> str:
+    head = [f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys)]
+    grouped = ", ".join(["2", "3", *(str(4 + len(shape.keys) + 1) for _ in sums[:1])])
+    return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
 
 
 def _summed(statistic: Statistic, column: str, place: int) -> str:
@@ -213,13 +216,15 @@ def _divided(statistic: Statistic, column: str, place: int) -> str:
 @dataclass(frozen=True)
 class Groups:
     """What the statement returned: for each key and bucket the plain and divided sums; how many units there are in each
-    bucket of rows, by octaves of rows over norm, and in each bucket of groups; and rows by cell, for quantiles."""
+    bucket of rows, by octaves of rows over norm, and in each bucket of groups; rows by cell, for quantiles; and what
+    `tally.py` wants to know."""
 
     rows: dict[Key, dict[int, Sums]]
     units: dict[Key, dict[int, Sums]]
     by_rows: dict[tuple[int, int], int]
     by_groups: dict[int, int]
     cells: tuple[list[tuple[Any, ...]], ...] = ()
+    octaves: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -236,7 +241,11 @@ class Groups:
             elif part == 1:
                 groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:
-                groups.by_rows[bucket, spread] = int(count)
+                groups.by_rows[bucket, spread] = groups.by_rows.get((bucket, spread), 0) + int(count)
+                octave, *sums = map(int, values[: len(OF_UNITS)])
+                known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
+                rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
+                groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
             elif part == 3:
                 groups.by_groups[bucket] = int(count)
             else:

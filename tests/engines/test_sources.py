@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pyarrow.parquet
 import pytest
 from tests.engines.sources import SOURCES, TABLE, TYPES, UNTYPED
 
+import discreet as dc
+from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
@@ -240,11 +243,46 @@ def test_public_tables_may_be_looked_at(tmp_path: Path) -> None:
         ("size", "integer"),
     ]
     assert engine.unique("towns") == ("id", "name")
+    held = {column.name: (column.values, column.bounds) for column in engine.columns("towns")}
+    assert held["id"] == (Categories((1, 2, 3)), Bounds(1, 3))
+    assert held["name"] == (Categories(("Bern", "Oslo", "Rom")), None)
+    assert held["code"] == (Categories(("x", "y", None)), None)
     # What was looked at is what is joined, whatever becomes of the file.
     path.write_text("id,name,size,code\n1,Oslo,5,\n1,Bern,5,x\n")
     assert engine.run('SELECT COUNT(*) FROM "towns"') == [(3,)]
     engine.add("codes", {"code": [1, 2, 2]}, private=False)
     assert engine.columns("codes")[0].type == "integer"
     assert engine.unique("codes") == ()
+    odd = {"price": [1.5, float("nan"), float("inf")], "none": [None, None, None], "n": [1, 2, 3]}
+    engine.add("odd", odd, private=False, types={"none": "text"})
+    price, none, _ = engine.columns("odd")
+    assert (price.values, price.bounds) == (None, Bounds("1.5", "1.5"))
+    assert (none.values, none.bounds) == (None, None)
+    engine.add("long", {"id": range(2000)}, private=False)
+    assert (engine.columns("long")[0].values, engine.columns("long")[0].bounds) == (None, Bounds(0, 1999))
+    engine.add("empty", {"id": np.array([], dtype=np.int64)}, private=False)
+    assert (engine.columns("empty")[0].values, engine.columns("empty")[0].bounds) == (None, None)
     engine.add("private", {"code": [1, 2, 3]})
     assert engine.unique("private") == ()
+    assert (engine.columns("private")[0].values, engine.columns("private")[0].bounds) == (None, None)
+
+
+def test_groups_of_public_columns_are_listed_and_their_values_have_bounds() -> None:
+    cities = {"c": np.arange(3), "region": ["n", None, "s"], "price": [1.5, 2.5, 4.0]}
+    visits = {"who": np.arange(300) % 100, "c": np.zeros(300, dtype=np.int64)}
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.PureDP(100), "table": "t", "max_rows": 3}
+    with dc.connect(visits, public={"cities": cities}, **facts) as session:
+        asked = "SELECT region, COUNT(*) AS n, SUM(price) AS s FROM t JOIN cities USING (c) GROUP BY region"
+        answer = session.sql(asked, epsilon=50)
+        assert answer.column("region") == ["n", "s", None]
+        assert [round(n / 10) for n in answer.column("n")] == [30, 0, 0]
+        assert answer.column("s")[0] == pytest.approx(450, abs=10)
+
+
+def test_the_plan_says_where_joins_leave_rows_out() -> None:
+    visits = {"who": np.arange(300) % 100, "c": np.zeros(300, dtype=np.int64)}
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.PureDP(100), "table": "t", "max_rows": 3}
+    many = {"c": [0, 0, 1], "x": [1, 2, 3]}
+    with dc.connect(visits, public={"many": many, "once": {"c": [0, 1, 2]}}, **facts) as session:
+        assert "1,000 rows of many" in session.price("SELECT COUNT(*) AS n FROM t JOIN many USING (c)", epsilon=1).plan
+        assert "leave out" not in session.price("SELECT COUNT(*) AS n FROM t JOIN once USING (c)", epsilon=1).plan

@@ -27,6 +27,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, finalize
 
+from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 from discreet.engines.files import found
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
@@ -42,7 +43,9 @@ __all__ = ["DuckDB"]
 COPIED = 1 << 28
 """Frames and CSV files of up to this many bytes are copied into the engine."""
 LOOKED_AT = 200_000
-"""Public tables of up to this many rows are copied too, and looked through for columns without repetition."""
+"""Public tables of up to this many rows are copied too, and looked through for what their columns hold."""
+LISTED = 1_000
+"""So many different values of a public column are listed."""
 _ENGINES: WeakSet[DuckDB] = WeakSet()
 
 
@@ -183,7 +186,7 @@ class DuckDB:
         if form == "TABLE" and rows.frame:
             with self._lock:
                 self._opened().unregister(_frame_of(table))
-        return replace(held, unique=self._unique(table, held.columns)) if looked_at else held
+        return self._looked_at(table, held) if looked_at else held
 
     def _check_units(self, family: str) -> None:
         """Units of different families would be compared after a cast, which may make two of them one."""
@@ -214,7 +217,7 @@ class DuckDB:
         return self._of(table).paths
 
     def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the schema and what was declared, never from private rows."""
+        """Names and types from the schema and what was declared, never from private rows; what public ones hold."""
         return self._of(table).columns
 
     def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
@@ -304,10 +307,21 @@ class DuckDB:
     def _count(self, selection: str) -> int:
         return int(self._execute(f"SELECT COUNT(*) FROM ({selection})")[0][0])
 
-    def _unique(self, table: str, columns: tuple[Column, ...]) -> tuple[str, ...]:
-        counts = [f"COUNT(DISTINCT {admit(c.name, c.type).sql(dialect='duckdb')})" for c in columns]
-        rows, *distinct = self._execute(f"SELECT COUNT(*), {', '.join(counts)} FROM {quoted(table)}")[0]
-        return tuple(column.name for column, count in zip(columns, distinct, strict=True) if count == rows)
+    def _looked_at(self, table: str, held: _Held) -> _Held:
+        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+        admitted = {column.name: admit(column.name, column.type).sql(dialect="duckdb") for column in held.columns}
+        asked = ", ".join(f"COUNT(DISTINCT {sql}), MIN({sql}), MAX({sql})" for sql in admitted.values())
+        rows, *found = self._execute(f"SELECT COUNT(*), {asked} FROM {quoted(table)}")[0]
+        columns, unique = [], []
+        for place, column in enumerate(held.columns):
+            distinct, least, most = found[3 * place : 3 * place + 3]
+            sql = f"SELECT DISTINCT {admitted[column.name]} FROM {quoted(table)} ORDER BY 1 NULLS LAST"
+            few = 0 < distinct <= LISTED and column.type != "real"
+            values = Categories(tuple(value for (value,) in self._execute(sql))) if few else None
+            number = least is not None and column.type in ("integer", "real")
+            columns.append(replace(column, bounds=Bounds(least, most) if number else None, values=values))
+            unique += [column.name] if distinct == rows else []
+        return replace(held, columns=tuple(columns), unique=tuple(unique))
 
     def _frame(self, table: str, source: Any, private: bool, owning: _Owning) -> _Rows:
         if is_dataset(source):

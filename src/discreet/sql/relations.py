@@ -34,6 +34,7 @@ __all__ = [
     "columns_of",
     "is_owned",
     "is_plain",
+    "limits_in",
     "names_in",
     "quoted",
     "select",
@@ -87,6 +88,20 @@ def tables_in(relation: Relation) -> frozenset[str]:
             return frozenset[str]().union(*map(tables_in, inputs))
         case _:
             return tables_in(relation.input)
+
+
+def limits_in(relation: Relation) -> frozenset[tuple[str, int]]:
+    """The tables of whose rows joins let each row meet only so many."""
+    match relation:
+        case Scan():
+            return frozenset()
+        case Join(left, right, _, _, most):
+            own = frozenset[tuple[str, int]]() if most is None else frozenset((name, most) for name in tables_in(right))
+            return own | limits_in(left) | limits_in(right)
+        case Union(inputs):
+            return frozenset[tuple[str, int]]().union(*map(limits_in, inputs))
+        case _:
+            return limits_in(relation.input)
 
 
 def is_plain(relation: Relation) -> bool:

@@ -44,6 +44,7 @@ from discreet.noise.entropy import Entropy, chosen
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
+from discreet.sql.dialect import Dialect
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Expression, Query
@@ -280,7 +281,7 @@ class Session:
         # The first table is the data set itself, wherever it is kept.
         others = tables_in(query.aggregate.input) - {self._catalog.tables[0].name}
         sources = {name: self._engine.identity(name) for name in sorted(others)}
-        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources)
+        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources, self._engine.dialect)
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,7 @@ class _Asked:
     epsilon: Fraction
     budget: Budget
     sources: dict[str, str]
+    dialect: Dialect
 
     @property
     def question(self) -> str:
@@ -317,7 +319,8 @@ class _Asked:
     @property
     def statement(self) -> str:
         cells = [(argument, rank.cells) for argument, rank in self.ranked]
-        return statement(self.query.aggregate, self.measurement.statistics, self.measurement.weights, cells)
+        measurement = self.measurement
+        return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect)
 
     @property
     def loss(self) -> Budget:

@@ -21,7 +21,9 @@ from discreet.sql.answer import assemble
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.intervals import Interval, hull
 from discreet.sql.measurement import Measurement
+from discreet.sql.plan import Relation
 from discreet.sql.relations import names_in
+from discreet.sql.selection import Selection
 from discreet.sql.statement import Groups
 from discreet.sql.statistics import Statistic, Sums
 
@@ -60,15 +62,20 @@ def values_not_clipped() -> Any:
     return patch.object(Statistic, "steps", steps)
 
 
+def _behind_rows(change: str) -> Any:
+    class Changed(Selection):
+        def select(self, relation: Relation, used: frozenset[str] | None = None) -> str:
+            return f"SELECT * FROM ({Selection(self.dialect).select(relation, used)}) AS i {change}"
+
+    return patch.object(statement, "Selection", Changed)
+
+
 def filter_sees_everybody() -> Any:
-    original = statement.select
-    seen = "(SELECT COUNT(*) FROM visits) % 2 = 0"
-    return patch.object(statement, "select", lambda *given: f"SELECT * FROM ({original(*given)}) WHERE {seen}")
+    return _behind_rows("WHERE (SELECT COUNT(*) FROM visits) % 2 = 0")
 
 
 def rows_in_order_of_arrival() -> Any:
-    original = statement.select
-    return patch.object(statement, "select", lambda *given: f"SELECT * FROM ({original(*given)}) LIMIT 20")
+    return _behind_rows("LIMIT 20")
 
 
 def people_meet() -> Any:

@@ -8,7 +8,7 @@ from tests.sql.fixtures import HERE
 from discreet.core.domains import Bounds, Categories
 from discreet.sql.catalog import Catalog, Column, Link, Table
 from discreet.sql.parse import parse
-from discreet.sql.relations import select, text_of
+from discreet.sql.selection import Selection, text_of
 
 CATALOG = Catalog(
     (
@@ -158,4 +158,4 @@ def test_what_analysts_ask_is_understood(engine: duckdb.DuckDBPyConnection, sql:
     parts = [key.expression for key in aggregate.keys]
     parts += [measure.argument for measure in aggregate.measures if measure.argument is not None]
     shown = ", ".join(text_of(part) for part in parts) or "1"
-    assert engine.execute(f"SELECT {shown} FROM ({select(aggregate.input)})").fetchall() == []
+    assert engine.execute(f"SELECT {shown} FROM ({Selection().select(aggregate.input)})").fetchall() == []

@@ -14,7 +14,8 @@ from discreet.sql.catalog import Catalog, Column, Link, Table
 from discreet.sql.multiplicity import DEFAULT_MATCHES
 from discreet.sql.parse import parse
 from discreet.sql.plan import Join, Relation, Scan, Union
-from discreet.sql.relations import OWNER, columns_of, select
+from discreet.sql.relations import OWNER, columns_of
+from discreet.sql.selection import Selection
 
 CUSTOMERS = Table("customers", (Column("id", "integer"), Column("town", "text")), "id", max_rows=1)
 ORDERS = Table(
@@ -132,7 +133,7 @@ def owned_rows(relation: Relation, data: Rows, rng: random.Random) -> dict[Any, 
             filled = rng.sample(data[table.name], len(data[table.name]))
             if filled:
                 connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", filled)
-        found = connection.execute(select(relation))
+        found = connection.execute(Selection().select(relation))
         names = [name for name, *_ in found.description]
         held: dict[Any, Counter[Any]] = {}
         for row in found.fetchall():
@@ -262,7 +263,7 @@ def test_without_a_declared_limit_a_row_meets_the_first_thousand() -> None:
 def test_where_no_row_is_repeated_nothing_is_looked_for(source: str) -> None:
     relation = parse(f"SELECT COUNT(*) FROM {source}", SHOP).aggregate.input
     assert [join.most for join in joins(relation)] == [None]
-    assert "ROW_NUMBER" not in select(relation)
+    assert "ROW_NUMBER" not in Selection().select(relation)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -13,7 +13,7 @@ from discreet.core.errors import DiscreetError
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.parse import parse
 from discreet.sql.plan import Query
-from discreet.sql.relations import select, text_of
+from discreet.sql.selection import Selection, text_of
 
 KEYS = [
     "city",
@@ -80,7 +80,8 @@ def missing(query: Query, connection: Any) -> set[Any]:
     lost = set()
     for key in query.aggregate.keys:
         if key.values is not None:
-            found = connection.execute(f"SELECT {text_of(key.expression)} FROM ({select(query.aggregate.input)})")
+            rows = Selection().select(query.aggregate.input)
+            found = connection.execute(f"SELECT {text_of(key.expression)} FROM ({rows})")
             lost |= {value for (value,) in found.fetchall() if value is not None} - set(key.values.values)
     return lost
 

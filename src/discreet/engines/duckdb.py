@@ -33,6 +33,7 @@ from discreet.engines.files import found
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.schema import Reading, quoted, reading, text
 from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.functions import admit
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class _Owning:
 class DuckDB:
     """Tables of one DuckDB connection."""
 
-    dialect = "duckdb"
+    dialect: Dialect = DUCKDB
 
     def __init__(self, threads: int | None = None) -> None:
         import duckdb
@@ -309,7 +310,7 @@ class DuckDB:
 
     def _looked_at(self, table: str, held: _Held) -> _Held:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
-        admitted = {column.name: admit(column.name, column.type).sql(dialect="duckdb") for column in held.columns}
+        admitted = {column.name: DUCKDB.text(admit(column.name, column.type)) for column in held.columns}
         asked = ", ".join(f"COUNT(DISTINCT {sql}), MIN({sql}), MAX({sql})" for sql in admitted.values())
         rows, *found = self._execute(f"SELECT COUNT(*), {asked} FROM {quoted(table)}")[0]
         columns, unique = [], []

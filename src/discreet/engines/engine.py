@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from discreet.sql.catalog import Column
+from discreet.sql.dialect import Dialect
 
 __all__ = ["Engine"]
 
@@ -17,8 +18,8 @@ __all__ = ["Engine"]
 class Engine(Protocol):
     """A place where tables live."""
 
-    dialect: str
-    """sqlglot's name for the SQL it speaks."""
+    dialect: Dialect
+    """The SQL it speaks."""
 
     def identity(self, table: str) -> str:
         """A name of the table's source that is the same in every process that opens it."""

@@ -22,10 +22,12 @@ from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
 from discreet.sql import exports
 from discreet.sql.catalog import Type
+from discreet.sql.dialect import quoted
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Drawn
-from discreet.sql.relations import names_in, quoted, text_of
+from discreet.sql.relations import names_in
+from discreet.sql.selection import text_of
 from discreet.sql.spans import Spans
 from discreet.sql.statistics import RANKED, Sums
 from discreet.sql.tally import Tally

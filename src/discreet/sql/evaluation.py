@@ -18,8 +18,9 @@ from threading import Lock
 from typing import Any
 
 from discreet.sql.catalog import Type
+from discreet.sql.dialect import quoted
 from discreet.sql.plan import Expression, Ref
-from discreet.sql.relations import quoted, text_of
+from discreet.sql.selection import text_of
 
 __all__ = ["computed"]
 

@@ -104,8 +104,9 @@ def admit(name: str, kind: Type) -> Node:
     if kind == "text":
         return typed(column, kind)
     if kind == "real":
-        return finite(Shaped(try_cast(column, kind), EVERYTHING))
-    return in_years(try_cast(column, kind), kind) if kind in MOMENTS else try_cast(column, kind)
+        return finite(Shaped(try_cast(column, kind, "column"), EVERYTHING))
+    cast = try_cast(column, kind, "column")
+    return in_years(cast, kind) if kind in MOMENTS else cast
 
 
 def weight(expression: Expression, inside: bool = False) -> int:

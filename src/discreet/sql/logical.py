@@ -187,7 +187,7 @@ def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
     source, target = call.arguments[0].type, call.type
     if source == "text":
         readable = exp.RegexpLike(this=value.copy(), expression=exp.Literal.string(READABLE[target]))
-        plain = try_cast(guarded(readable, value.node), target)
+        plain = try_cast(guarded(readable, value.node), target, "text")
         if target == "real":
             return finite(Shaped(plain, EVERYTHING))
         return in_years(plain, target) if target in MOMENTS else plain
@@ -195,7 +195,7 @@ def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
         return typed(finite(value), "text")
     if (source, target) == ("integer", "boolean"):
         return binary(exp.NEQ, value.node, exp.Literal.number(0))
-    return try_cast(value.node, target) if source == "real" else typed(value.node, target)
+    return try_cast(value.node, target, "real") if source == "real" else typed(value.node, target)
 
 
 def _cast_range(call: Call, ranges: Sequence[Interval]) -> Interval:

@@ -64,8 +64,8 @@ def _arithmetic(name: str, operator: type[exp.Binary], rule: Rule) -> Function:
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         left, right = arguments
         if call.type == "real" or within(rule(left.reach, right.reach)):
-            return binary(operator, left.node, right.node)
-        return try_cast(operator(this=typed(left.node, WIDE), expression=typed(right.node, WIDE)), "integer")
+            return binary(operator, left.node, right.node, call.type == "real")
+        return try_cast(operator(this=typed(left.node, WIDE), expression=typed(right.node, WIDE)), "integer", "wide")
 
     return Function(name, "two numbers", _numbers, render, lambda call, ranges: rule(*ranges))
 
@@ -79,7 +79,7 @@ def _nonzero(divisor: Shaped, zero: Node) -> Node:
 def _divided(call: Call, arguments: Sequence[Shaped]) -> Node:
     left, right = arguments
     return exp.Paren(
-        this=exp.Div(this=left.node, expression=_nonzero(right, number(0)), typed=False, safe=False),
+        this=exp.Div(this=left.node, expression=_nonzero(right, number(0)), typed=False, safe=False, real=True),
     )
 
 
@@ -94,13 +94,14 @@ def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shap
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         left, right = arguments
         if call.type == "real":
-            return binary(operator, left.node, _nonzero(right, number(0)))
+            return binary(operator, left.node, _nonzero(right, number(0)), real=True)
         if left.reach.lower > -(2**63) or right.reach.lower > -1 or right.reach.upper < -1:
             return binary(operator, left.node, _nonzero(right, exp.Literal.number(0)))
         wide = Shaped(typed(right.node, WIDE), right.reach)
         return try_cast(
             operator(this=typed(left.node, WIDE), expression=_nonzero(wide, exp.Literal.number(0))),
             "integer",
+            "wide",
         )
 
     return render
@@ -109,18 +110,18 @@ def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shap
 def _negated(call: Call, arguments: Sequence[Shaped]) -> Node:
     (value,) = arguments
     if call.type == "real":
-        return binary(exp.Sub, number(0), value.node)
+        return binary(exp.Sub, number(0), value.node, real=True)
     zero = exp.Literal.number(0)
     if within(-value.reach):
         return binary(exp.Sub, typed(zero, "integer"), value.node)
-    return try_cast(exp.Sub(this=typed(zero, WIDE), expression=typed(value.node, WIDE)), "integer")
+    return try_cast(exp.Sub(this=typed(zero, WIDE), expression=typed(value.node, WIDE)), "integer", "wide")
 
 
 def _absolute(call: Call, arguments: Sequence[Shaped]) -> Node:
     (value,) = arguments
     if call.type == "real" or within(value.reach.absolute()):
         return exp.Abs(this=value.node)
-    return try_cast(exp.Abs(this=typed(value.node, WIDE)), "integer")
+    return try_cast(exp.Abs(this=typed(value.node, WIDE)), "integer", "wide")
 
 
 def _sign(call: Call, ranges: Sequence[Interval]) -> Interval:
@@ -234,9 +235,9 @@ def _bucket(call: Call, arguments: Sequence[Shaped]) -> Node:
     """0 below, n + 1 above, else one of n parts of equal width."""
     value, low, high, count = arguments
     low_end, high_end, many = (_literal(argument) or Fraction(0) for argument in call.arguments[1:])
-    from_low = binary(exp.Sub, value.copy(), low.node)
-    place = exp.Floor(this=binary(exp.Mul, from_low, number(many / (high_end - low_end))))
-    inside = binary(exp.Add, try_cast(place, "integer"), typed(exp.Literal.number(1), "integer"))
+    from_low = binary(exp.Sub, value.copy(), low.node, real=True)
+    place = exp.Floor(this=binary(exp.Mul, from_low, number(many / (high_end - low_end)), real=True))
+    inside = binary(exp.Add, try_cast(place, "integer", "real"), typed(exp.Literal.number(1), "integer"))
     last = typed(exp.Literal.number(int(many) + 1), "integer")
     branches = [
         exp.If(this=exp.LT(this=value.node, expression=low.copy()), true=typed(exp.Literal.number(0), "integer")),

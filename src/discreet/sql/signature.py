@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal as OneOf
 
 from sqlglot import exp
 
@@ -34,6 +35,7 @@ __all__ = [
     "Function",
     "Node",
     "Shaped",
+    "Source",
     "binary",
     "converted",
     "each",
@@ -92,6 +94,8 @@ ENGINE_TYPES: dict[Type, exp.DType] = {
     "timestamp": exp.DType.TIMESTAMPNTZ,
 }
 WIDE = exp.DType.INT128
+Source = OneOf["column", "text", "real", "wide"]
+"""What is cast: a column as the engine has it, or a value of ours; `wide` is a whole number of 128 bits."""
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?", re.ASCII)
 
 
@@ -100,9 +104,9 @@ def typed(node: Node, kind: Type | exp.DType) -> Node:
     return exp.Cast(this=node, to=exp.DataType(this=_engine_type(kind)))
 
 
-def try_cast(node: Node, kind: Type) -> Node:
-    """A cast that gives NULL where it fails."""
-    return exp.TryCast(this=node, to=exp.DataType(this=_engine_type(kind)), safe=True)
+def try_cast(node: Node, kind: Type, source: Source) -> Node:
+    """A cast that gives NULL where it fails. Text that is cast reads as a value, but may lie outside the type."""
+    return exp.TryCast(this=node, to=exp.DataType(this=_engine_type(kind)), safe=True, source=source)
 
 
 def _engine_type(kind: Type | exp.DType) -> exp.DType:
@@ -115,9 +119,9 @@ def number(value: Fraction | int) -> Node:
     return typed(exp.Literal.number(written if "e" in written else written + "e0"), "real")
 
 
-def binary(operator: type[exp.Binary], left: Node, right: Node) -> Node:
-    """An operator in parentheses."""
-    return exp.Paren(this=operator(this=left, expression=right))
+def binary(operator: type[exp.Binary], left: Node, right: Node, real: bool = False) -> Node:
+    """An operator in parentheses; arithmetic on reals is marked, for engines that fail where it overflows."""
+    return exp.Paren(this=operator(this=left, expression=right, **({"real": True} if real else {})))
 
 
 def invoked(name: str, *arguments: Node) -> Node:

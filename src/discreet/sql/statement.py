@@ -21,16 +21,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.plan import Aggregate, Call, Expression, Relation
 from discreet.sql.quantiles import Cells
-from discreet.sql.relations import OWNER, is_plain, names_in, quoted, select, text_of, unguarded
+from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
+from discreet.sql.selection import Selection
 from discreet.sql.statistics import Statistic
 
 __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
 
 Norm = Literal["l1", "l2"]
-OF_UNITS = ("CAST(FLOOR(LOG2(t)) AS INTEGER)", "SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
-"""What `tally.py` wants to know of units: the octave of their rows, and sums over them."""
+OF_UNITS = ("SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
+"""What `tally.py` wants to know of units, besides the octave of their rows."""
+NOTHING = "CAST(NULL AS BIGINT)"
 CELLS = 4
 """The number of the first part that counts rows by cell."""
 Key = tuple[Any, ...]
@@ -56,31 +59,33 @@ def statement(
     statistics: Sequence[Statistic],
     weights: Weights | None,
     ranked: Sequence[tuple[Expression, Cells]] = (),
+    dialect: Dialect = DUCKDB,
 ) -> str:
-    """The SQL that computes everything a release needs, in DuckDB's dialect; without weights, at row level.
+    """The SQL that computes everything a release needs; without weights, at row level.
 
     `ranked` are the arguments of quantiles, whose values are counted by cell. Each row that comes back is the number of
     its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms, then cells), its bucket, an octave
     or a cell, a count, the keys, and sums.
     """
+    selection = Selection(dialect)
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
-    named = [f"{text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
+    named = [f"{selection.text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
     owner = [] if weights is None else ["u"]
     arguments, columns = _columns(aggregate, statistics, [argument for argument, _ in ranked])
-    named += [f"{text_of(argument)} AS {name}" for name, argument in arguments.items()]
-    named += [f"{quoted(OWNER)} AS {u}" for u in owner]
+    named += [f"{selection.text_of(argument)} AS {name}" for name, argument in arguments.items()]
+    named += [f"{dialect.identifier(OWNER)} AS {u}" for u in owner]
     read = [*(key.expression for key in aggregate.keys), *arguments.values()]
     used = frozenset[str]().union(*map(names_in, read))
     values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
-    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input, used)})"
-    rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({selection.select(aggregate.input, used)}) AS i"
+    rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows}) AS i"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
-    blanks = ["NULL"] * max(2 * len(statistics), len(OF_UNITS) if owner else 1)
-    shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks)
+    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics), 1 + len(OF_UNITS) if owner else 1)
+    shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
 
@@ -93,6 +98,7 @@ class _Shape:
     of_units: bool
     cells: int
     blanks: list[str]
+    dialect: Dialect
 
     def row(self, head: str, values: Sequence[str]) -> str:
         return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :]])
@@ -105,11 +111,11 @@ class _Shape:
 def _plain(rows: str, shape: _Shape) -> str:
     """Each row is a unit: one pass for the sums, one for each column of cells."""
     sums = [_summed(*each) for each in shape.of_rows]
-    parts = [f"SELECT {shape.row('0, 0, NULL, NULL', sums)} FROM r{shape.grouped()}"] if sums else []
+    parts = [f"SELECT {shape.row(f'0, 0, {NOTHING}, {NOTHING}', sums)} FROM r{shape.grouped()}"] if sums else []
     for i in range(shape.cells):
         shown = shape.row(f"{CELLS + i}, 0, c{i}, COUNT(*)", ["0"])
         parts.append(f"SELECT {shown} FROM r WHERE c{i} IS NOT NULL{shape.grouped(f'c{i}')}")
-    return f"WITH r AS NOT MATERIALIZED ({rows}) {' UNION ALL '.join(parts)}"
+    return f"WITH r AS {shape.dialect.kept(False)} ({rows}) {' UNION ALL '.join(parts)}"
 
 
 def _columns(
@@ -151,38 +157,40 @@ def _double(argument: Expression, relation: Relation) -> Expression:
 
 def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
     """Units are weighed by their norms, which take a pass over their rows before the passes that sum."""
-    squared = weights.norm == "l2"
-    root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if squared else ("", "CAST(n AS DOUBLE)")
+    squared, double, kept = weights.norm == "l2", shape.dialect.double, shape.dialect.kept
+    root, power = ("SQRT", f"CAST(n AS {double}) * n") if squared else ("", f"CAST(n AS {double})")
     owned = _within("b, g", weights.rows)
     parts = []
     if shape.of_rows:
         sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
-        parts.append(f"SELECT {shape.row('0, b, NULL, NULL', sums)} FROM r JOIN {owned}{shape.grouped('b')}")
+        parts.append(f"SELECT {shape.row(f'0, b, {NOTHING}, {NOTHING}', sums)} FROM r JOIN {owned}{shape.grouped('b')}")
     for i in range(shape.cells):
         shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
         parts.append(f"SELECT {shown} FROM r JOIN {owned} WHERE c{i} IS NOT NULL{shape.grouped('b', f'c{i}')}")
     if shape.of_rows or shape.cells:
-        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", shape, OF_UNITS))
+        log2 = shape.dialect.log2
+        of_units = (f"CAST(FLOOR({log2('t')}) AS INTEGER)", *OF_UNITS)
+        parts.append(_histogram(2, "b", f"CAST(FLOOR({log2(f't / {root}(y)')}) AS INTEGER)", shape, of_units))
     if shape.of_units:
-        shown = shape.row("1, e, NULL, NULL", ["COUNT(*)", "SUM(h)"])
+        shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", "SUM(h)"])
         parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)}{shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
-    kept = "NOT MATERIALIZED" if is_plain(aggregate.input) else "MATERIALIZED"
+    read = kept(not is_plain(aggregate.input))
     owners = ", ".join(["u", *shape.keys])
     weighed = ["u"]
     if shape.of_rows or shape.cells:
         weighed += ["t", "y", f"{weights.rows.bucket('y', squared=squared)} AS b"]
-        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS INTEGER) AS g")
+        weighed.append(f"CAST(FLOOR({shape.dialect.real(G)} / {root}(y)) AS INTEGER) AS g")
     if shape.of_units:
         weighed.append(f"{weights.units.bucket('w', squared=squared)} AS e")
-        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS INTEGER) AS h")
+        weighed.append(f"CAST(FLOOR({shape.dialect.real(G)} / {root}(CAST(w AS {double}))) AS INTEGER) AS h")
     return (
-        f"WITH r AS {kept} ({rows}), "
-        f"p AS {'' if shape.of_units else 'NOT '}MATERIALIZED "
+        f"WITH r AS {read} ({rows}), "
+        f"p AS {kept(shape.of_units)} "
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-        f"q AS MATERIALIZED (SELECT {', '.join(weighed)} FROM "
-        f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u)) "
+        f"q AS {kept(True)} (SELECT {', '.join(weighed)} FROM "
+        f"(SELECT u, SUM(CAST(n AS {double})) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u) AS i) "
         f"{' UNION ALL '.join(parts)}"
     )
 
@@ -190,7 +198,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
 def _within(columns: str, caps: Caps) -> str:
     # The range of buckets, which is always so, lets the engine number groups instead of hashing them.
     bucket = columns[0]
-    return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) USING (u)"
+    return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) AS o USING (u)"
 
 
 def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequence[str] = ()) -> str:
@@ -242,7 +250,7 @@ class Groups:
                 groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:
                 groups.by_rows[bucket, spread] = groups.by_rows.get((bucket, spread), 0) + int(count)
-                octave, *sums = map(int, values[: len(OF_UNITS)])
+                octave, *sums = map(int, values[: 1 + len(OF_UNITS)])
                 known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
                 rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
                 groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)

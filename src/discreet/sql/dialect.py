@@ -1,0 +1,75 @@
+"""What differs between the SQL of engines.
+
+Statements are written once, in words that all engines share; wherever they differ, the words come from here. `Dialect`
+is that of DuckDB; another engine's is a subclass, which may also know under which words a table is read. Expressions
+are trees (`functions.render`) in which arithmetic on reals is marked with `real`, and `lowered` rewrites what an engine
+cannot do, or would do otherwise: every expression has to give the same on all engines, and never fail.
+
+>>> DUCKDB.real(2.5), DUCKDB.log2("t"), DUCKDB.table("visits")
+('2.5e0', 'LOG2(t)', '"visits"')
+"""
+
+from __future__ import annotations
+
+from discreet.sql.signature import Node
+
+__all__ = ["DUCKDB", "Dialect", "quoted"]
+
+
+def quoted(name: str) -> str:
+    """An identifier in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Dialect:
+    """DuckDB's SQL."""
+
+    name = "duckdb"
+    """What sqlglot calls it."""
+    wide = "HUGEINT"
+    """A type for whole numbers of more than 64 bits."""
+    double = "DOUBLE"
+
+    def lowered(self, node: Node) -> Node:
+        """The expression in words that the engine has, total as it was."""
+        return node
+
+    def text(self, node: Node) -> str:
+        """The expression in SQL."""
+        return str(self.lowered(node).sql(dialect=self.name))
+
+    def identifier(self, name: str) -> str:
+        """A name in quotes."""
+        return quoted(name)
+
+    def table(self, name: str) -> str:
+        """What stands in FROM for a registered table, whose columns then have our types or are castable to them."""
+        return self.identifier(name)
+
+    def real(self, value: float) -> str:
+        """A literal double."""
+        written = repr(float(value))
+        return written if "e" in written else written + "e0"
+
+    def log2(self, value: str) -> str:
+        """The logarithm to base 2 of a double above 0; wrong by a little at most."""
+        return f"LOG2({value})"
+
+    def kept(self, once: bool) -> str:
+        """How a WITH query is computed: once, or wherever it is read."""
+        return "MATERIALIZED" if once else "NOT MATERIALIZED"
+
+    def held(self, value: str) -> str:
+        """An aggregate of whole numbers as 64 bits, NULL where it does not fit."""
+        return f"TRY_CAST({value} AS BIGINT)"
+
+    def ordered(self, function: str, value: str) -> str:
+        """An aggregate of doubles in their own order, so that it does not depend on where rows lie."""
+        return f"{function}({value} ORDER BY {value})"
+
+    def quantile(self, value: str, rank: float) -> str:
+        """The quantile of doubles, between two of them where it falls there."""
+        return f"QUANTILE_CONT({value}, {rank!r})"
+
+
+DUCKDB = Dialect()

@@ -1,0 +1,161 @@
+"""Relations as SELECTs of an engine, with the owner of each row carried along.
+
+>>> from discreet.sql.catalog import Column, Table
+>>> from discreet.sql.plan import Ref
+>>> table = Table("visits", (Column("who", "integer"), Column("cost", "real")), unit="who")
+>>> print(Selection().select(Project(Scan(table), (Named("c", Ref("cost", "real")),))))
+SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" FROM "visits" WHERE ...) AS i
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sqlglot import exp
+
+from discreet.sql.catalog import Table, Type
+from discreet.sql.dialect import DUCKDB, Dialect
+from discreet.sql.functions import admit, render
+from discreet.sql.plan import Expression, Features, Filter, Join, Measure, Named, Project, Relation, Scan, Union
+from discreet.sql.relations import OWNER, RAW, columns_of, is_owned, is_plain, names_in
+from discreet.sql.signature import try_cast
+
+__all__ = ["Selection", "text_of"]
+
+PLACE = "discreet place"
+"""The column that numbers the rows of one key, where a join lets only so many through."""
+LARGEST = sys.float_info.max
+
+
+@lru_cache(maxsize=4096)
+def text_of(expression: Expression, dialect: Dialect = DUCKDB) -> str:
+    """An expression in SQL."""
+    return dialect.text(render(expression))
+
+
+@lru_cache(maxsize=4096)
+def _admitted(name: str, kind: Type, dialect: Dialect) -> str:
+    return dialect.text(admit(name, kind))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """SQL for relations, in one dialect."""
+
+    dialect: Dialect = DUCKDB
+
+    def text_of(self, expression: Expression) -> str:
+        """An expression in SQL."""
+        return text_of(expression, self.dialect)
+
+    def select(self, relation: Relation, used: frozenset[str] | None = None) -> str:
+        """The relation as a SELECT; the owner, where there is one, is its last column.
+
+        Only the columns in `used` are needed, if that is given: a table may have hundreds.
+        """
+        owner = [self._quoted(OWNER)] if is_owned(relation) else []
+        match relation:
+            case Scan(table):
+                return self._scan(table, used)
+            case Filter(below, predicate):
+                needed = None if used is None else used | names_in(predicate)
+                return f"SELECT * FROM ({self.select(below, needed)}) AS i WHERE {self.text_of(predicate)}"
+            case Project(below, columns):
+                kept = [column for column in columns if used is None or column.name in used]
+                needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
+                shown = [self._named(column) for column in kept] + owner
+                return f"SELECT {', '.join(shown or ['1'])} FROM ({self.select(below, needed)}) AS i"
+            case Features(below, keys, measures):
+                shown = [self._named(key) for key in keys] + [self._exact(measure) for measure in measures] + owner
+                groups = [self.text_of(key.expression) for key in keys] + owner
+                return f"SELECT {', '.join(shown)} FROM ({self.select(below)}) AS i GROUP BY {', '.join(groups)}"
+            case Join():
+                return self._join(relation)
+            case Union(inputs):
+                names = columns_of(relation)
+                parts = []
+                for part in inputs:
+                    pairs = zip(columns_of(part), names, strict=True)
+                    shown = [f"{self._quoted(have)} AS {self._quoted(want)}" for have, want in pairs] + owner
+                    parts.append(f"SELECT {', '.join(shown)} FROM ({self.select(part)}) AS i")
+                return " UNION ALL ".join(parts)
+
+    def _scan(self, table: Table, used: frozenset[str] | None) -> str:
+        shown = [
+            f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(column.name)}"
+            for column in table.columns
+            if used is None or column.name in used
+        ]
+        for column in table.columns:
+            if column.type == "real" and (used is None or RAW + column.name in used):
+                raw = self.dialect.text(try_cast(exp.column(column.name, quoted=True), "real", "column"))
+                shown.append(f"{raw} AS {self._quoted(RAW + column.name)}")
+        if not table.private or table.unit is None:
+            return f"SELECT {', '.join(shown or ['1'])} FROM {self.dialect.table(table.name)}"
+        unit = self._quoted(table.unit)
+        shown.append(f"{unit} AS {self._quoted(OWNER)}")
+        return f"SELECT {', '.join(shown)} FROM {self.dialect.table(table.name)} WHERE {unit} IS NOT NULL"
+
+    def _named(self, column: Named) -> str:
+        return f"{self.text_of(column.expression)} AS {self._quoted(column.name)}"
+
+    def _exact(self, measure: Measure) -> str:
+        """An exact aggregate of one unit's own rows."""
+        argument = "*" if measure.argument is None else self.text_of(measure.argument)
+        # Floating-point sums depend on their order, which depends on everybody's rows: sort one unit's own first.
+        if measure.function == "count_distinct":
+            call = f"COUNT(DISTINCT {argument})"
+        elif measure.function == "quantile":
+            call = self.dialect.quantile(argument, float(measure.rank or 0))
+        elif measure.function in ("sum", "avg", "variance", "stddev"):
+            name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())
+            call = self.dialect.ordered(name, argument)
+        else:
+            call = f"{measure.function.upper()}({argument})"
+        if measure.function == "sum" and measure.argument is not None and measure.argument.type == "integer":
+            call = self.dialect.held(call)
+        elif measure.function in ("sum", "avg", "variance", "stddev", "quantile"):
+            value, largest = f"CAST({call} AS {self.dialect.double})", self.dialect.real(LARGEST)
+            call = f"CASE WHEN {value} BETWEEN -{largest} AND {largest} THEN {value} END"
+        return f"{call} AS {self._quoted(measure.name)}"
+
+    def _join(self, join: Join) -> str:
+        left, right = f"({self.select(join.left)}) AS l", f"({self._first(join)}) AS r"
+        pairs = [f"l.{self._quoted(a)} = r.{self._quoted(b)}" for a, b in join.on]
+        owned = [is_owned(join.left), is_owned(join.right)]
+        if all(owned):
+            pairs.append(f"l.{self._quoted(OWNER)} = r.{self._quoted(OWNER)}")
+        condition = " AND ".join(pairs)
+        if join.kind in ("semi", "anti"):
+            negation = "NOT " if join.kind == "anti" else ""
+            return f"SELECT * FROM {left} WHERE {negation}EXISTS (SELECT 1 FROM {right} WHERE {condition})"
+        shown = [f"l.{self._quoted(name)}" for name in columns_of(join.left)]
+        shown += [f"r.{self._quoted(name)}" for name in columns_of(join.right)]
+        if any(owned):
+            shown.append(f"{'l' if owned[0] else 'r'}.{self._quoted(OWNER)}")
+        return f"SELECT {', '.join(shown)} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
+
+    def _first(self, join: Join) -> str:
+        """The right side, with no more rows for each value of the joined columns than the join lets through.
+
+        Only rows of values that have more are sorted: those are few, while the right side may be large.
+        """
+        if join.most is None:
+            return self.select(join.right)
+        names = [self._quoted(name) for name in dict.fromkeys(name for _, name in join.on)]
+        keys = ", ".join(names)
+        same = " AND ".join(f"s.{name} = h.{name}" for name in names)
+        order = ", ".join(self._quoted(name) for name in columns_of(join.right))
+        place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) AS {self._quoted(PLACE)}"
+        numbered = f"SELECT *, {place} FROM s WHERE EXISTS (SELECT 1 FROM h WHERE {same})"
+        return (
+            f"WITH s AS {self.dialect.kept(not is_plain(join.right))} ({self.select(join.right)}), "
+            f"h AS {self.dialect.kept(True)} (SELECT {keys} FROM s GROUP BY {keys} HAVING COUNT(*) > {join.most}) "
+            f"SELECT {order} FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
+            f"SELECT {order} FROM ({numbered}) AS i WHERE {self._quoted(PLACE)} <= {join.most}"
+        )
+
+    def _quoted(self, name: str) -> str:
+        return self.dialect.identifier(name)

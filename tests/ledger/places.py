@@ -58,8 +58,8 @@ class Place(Protocol):
 class SQLitePlace:
     """Books in a file."""
 
-    def __init__(self, folder: Path, handles: ExitStack) -> None:
-        self.path = folder / "books.db"
+    def __init__(self, folder: Path, handles: ExitStack, name: str = "books.db") -> None:
+        self.path = folder / name
         self._handles = handles
         self._clock = Clock()
 

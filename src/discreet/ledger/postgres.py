@@ -70,10 +70,10 @@ class PostgresBooks(SQLBooks):
         self._head = self._head or super().head()
         return self._head
 
-    def append(self, entry: Entry) -> None:
-        """Adds the entry and makes it the head."""
-        super().append(entry)
-        self._head = entry.head
+    def append(self, *entries: Entry) -> None:
+        """Adds the entries and makes the last one the head."""
+        super().append(*entries)
+        self._head = self.appended
 
     def complaints(self) -> list[str]:
         """What is wrong with the structure: tables, columns, constraints or triggers that do not belong."""

@@ -85,11 +85,13 @@ class SQLBooks(ABC):
             raise LedgerDamaged("its head is missing", "restore the last good copy")
         return Head(*_typed(row, int, str))
 
-    def append(self, entry: Entry) -> None:
-        """Adds the entry and makes it the head."""
-        self._put("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
-        self._put("UPDATE head SET sequence = ?, hash = ?", entry.sequence, entry.hash)
-        self.appended = entry.head
+    def append(self, *entries: Entry) -> None:
+        """Adds the entries and makes the last one the head."""
+        for entry in entries:
+            self._put("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
+        head = entries[-1].head
+        self._put("UPDATE head SET sequence = ?, hash = ?", head.sequence, head.hash)
+        self.appended = head
 
     def last(self) -> Entry | None:
         """The entry that the head names."""

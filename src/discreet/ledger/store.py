@@ -47,8 +47,8 @@ class Books(Protocol):
     def head(self) -> Head:
         """The last entry; sequence 0 for empty books."""
 
-    def append(self, entry: Entry) -> None:
-        """Adds the entry and makes it the head."""
+    def append(self, *entries: Entry) -> None:
+        """Adds the entries and makes the last one the head."""
 
     def last(self) -> Entry | None:
         """The entry that the head names."""

@@ -38,6 +38,7 @@ __all__ = [
     "names_in",
     "quoted",
     "select",
+    "source",
     "tables_in",
     "text_of",
     "unguarded",
@@ -137,9 +138,8 @@ def select(relation: Relation, used: frozenset[str] | None = None) -> str:
     match relation:
         case Scan(table):
             return _scan(table, used)
-        case Filter(below, predicate):
-            needed = None if used is None else used | names_in(predicate)
-            return f"SELECT * FROM ({select(below, needed)}) WHERE {text_of(predicate)}"
+        case Filter():
+            return f"SELECT * FROM {source(relation, used)}"
         case Project(below, columns):
             kept = [column for column in columns if used is None or column.name in used]
             needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
@@ -159,6 +159,14 @@ def select(relation: Relation, used: frozenset[str] | None = None) -> str:
                 shown = [f"{quoted(have)} AS {quoted(want)}" for have, want in pairs] + owner
                 parts.append(f"SELECT {', '.join(shown)} FROM ({select(part)})")
             return " UNION ALL ".join(parts)
+
+
+def source(relation: Relation, used: frozenset[str] | None = None) -> str:
+    """What stands after FROM to read the relation; a filter is its WHERE, which nothing but GROUP BY may follow."""
+    if isinstance(relation, Filter):
+        needed = None if used is None else used | names_in(relation.predicate)
+        return f"({select(relation.input, needed)}) WHERE {text_of(relation.predicate)}"
+    return f"({select(relation, used)})"
 
 
 def _scan(table: Table, used: frozenset[str] | None) -> str:

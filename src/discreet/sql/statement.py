@@ -23,7 +23,7 @@ from typing import Any, Literal
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.plan import Aggregate, Call, Expression, Relation
 from discreet.sql.quantiles import Cells
-from discreet.sql.relations import OWNER, is_plain, names_in, quoted, select, text_of, unguarded
+from discreet.sql.relations import OWNER, is_plain, names_in, quoted, source, text_of, unguarded
 from discreet.sql.statistics import Statistic
 
 __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
@@ -31,6 +31,9 @@ __all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
 Norm = Literal["l1", "l2"]
 OF_UNITS = ("CAST(FLOOR(LOG2(t)) AS INTEGER)", "SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
 """What `tally.py` wants to know of units: the octave of their rows, and sums over them."""
+SPREAD = "CAST(FLOOR(LOG2(t / s)) AS INTEGER)"
+"""The octave of a unit's rows over its norm."""
+N = "CAST(n AS DOUBLE)"
 CELLS = 4
 """The number of the first part that counts rows by cell."""
 Key = tuple[Any, ...]
@@ -75,11 +78,13 @@ def statement(
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
-    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({select(aggregate.input, used)})"
-    rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows})"
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {source(aggregate.input, used)}"
+    if values:
+        rows = f"SELECT {', '.join([*keys, *owner, *values, *counted])} FROM ({rows})"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
-    blanks = ["NULL"] * max(2 * len(statistics), len(OF_UNITS) if owner else 1)
+    least = 1 if weights is None else len(OF_UNITS) if weights.norm == "l2" else 2
+    blanks = ["NULL"] * max(2 * len(statistics), least)
     shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
@@ -152,50 +157,48 @@ def _double(argument: Expression, relation: Relation) -> Expression:
 def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
     """Units are weighed by their norms, which take a pass over their rows before the passes that sum."""
     squared = weights.norm == "l2"
-    root, power = ("SQRT", "CAST(n AS DOUBLE) * n") if squared else ("", "CAST(n AS DOUBLE)")
-    owned = _within("b, g", weights.rows)
-    parts = []
-    if shape.of_rows:
-        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
-        parts.append(f"SELECT {shape.row('0, b, NULL, NULL', sums)} FROM r JOIN {owned}{shape.grouped('b')}")
-    for i in range(shape.cells):
-        shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
-        parts.append(f"SELECT {shown} FROM r JOIN {owned} WHERE c{i} IS NOT NULL{shape.grouped('b', f'c{i}')}")
+    parts, norms, weighed = [], ["u"], ["u"]
     if shape.of_rows or shape.cells:
-        parts.append(_histogram(2, "b", f"CAST(FLOOR(LOG2(t / {root}(y))) AS INTEGER)", shape, OF_UNITS))
+        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
+        if sums:
+            parts.append(f"SELECT {shape.row('0, b, NULL, NULL', sums)} FROM r JOIN q USING (u){shape.grouped('b')}")
+        for i in range(shape.cells):
+            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
+            joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
+            parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
+        # In ℓ1 a unit's norm is the number of its rows.
+        parts.append(_histogram(2, "b", SPREAD, shape, OF_UNITS) if squared else _histogram(2, "b", "0", shape))
+        norms += [f"SQRT(SUM({N} * n)) AS s", f"SUM({N}) AS t"] if squared else [f"SUM({N}) AS s"]
+        weighed += [*(["s", "t"] if squared else []), *_bucket("s", weights.rows, "b", "g")]
     if shape.of_units:
         shown = shape.row("1, e, NULL, NULL", ["COUNT(*)", "SUM(h)"])
-        parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)}{shape.grouped('e')}")
+        parts.append(f"SELECT {shown} FROM p JOIN q USING (u){shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
+        norms.append("SQRT(COUNT(*)) AS w" if squared else "CAST(COUNT(*) AS DOUBLE) AS w")
+        weighed += _bucket("w", weights.units, "e", "h")
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = "NOT MATERIALIZED" if is_plain(aggregate.input) else "MATERIALIZED"
     owners = ", ".join(["u", *shape.keys])
-    weighed = ["u"]
-    if shape.of_rows or shape.cells:
-        weighed += ["t", "y", f"{weights.rows.bucket('y', squared=squared)} AS b"]
-        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(y)) AS INTEGER) AS g")
-    if shape.of_units:
-        weighed.append(f"{weights.units.bucket('w', squared=squared)} AS e")
-        weighed.append(f"CAST(FLOOR({G}::DOUBLE / {root}(CAST(w AS DOUBLE))) AS INTEGER) AS h")
-    return (
-        f"WITH r AS {kept} ({rows}), "
+    counted = (
         f"p AS {'' if shape.of_units else 'NOT '}MATERIALIZED "
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-        f"q AS MATERIALIZED (SELECT {', '.join(weighed)} FROM "
-        f"(SELECT u, SUM(CAST(n AS DOUBLE)) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u)) "
-        f"{' UNION ALL '.join(parts)}"
+    )
+    units = f"SELECT {', '.join(norms)} FROM p GROUP BY u"
+    if not squared and not shape.of_units:
+        counted, units = "", "SELECT u, CAST(COUNT(*) AS DOUBLE) AS s FROM r GROUP BY u"
+    return (
+        f"WITH r AS {kept} ({rows}), {counted}"
+        f"q AS MATERIALIZED (SELECT {', '.join(weighed)} FROM ({units})) {' UNION ALL '.join(parts)}"
     )
 
 
-def _within(columns: str, caps: Caps) -> str:
-    # The range of buckets, which is always so, lets the engine number groups instead of hashing them.
-    bucket = columns[0]
-    return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) USING (u)"
+def _bucket(norm: str, caps: Caps, bucket: str, weight: str) -> list[str]:
+    return [f"{caps.bucket(norm)} AS {bucket}", f"CAST(FLOOR({G}e0 / {norm}) AS INTEGER) AS {weight}"]
 
 
 def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequence[str] = ()) -> str:
     head = [f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys)]
-    grouped = ", ".join(["2", "3", *(str(4 + len(shape.keys) + 1) for _ in sums[:1])])
+    grouped = ", ".join(["2", *(["3", str(4 + len(shape.keys) + 1)] if sums else [])])
     return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
 
 
@@ -242,10 +245,11 @@ class Groups:
                 groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:
                 groups.by_rows[bucket, spread] = groups.by_rows.get((bucket, spread), 0) + int(count)
-                octave, *sums = map(int, values[: len(OF_UNITS)])
-                known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
-                rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
-                groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
+                if values[0] is not None:
+                    octave, *sums = map(int, values[: len(OF_UNITS)])
+                    known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
+                    rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
+                    groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
             elif part == 3:
                 groups.by_groups[bucket] = int(count)
             else:

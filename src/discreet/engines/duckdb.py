@@ -313,9 +313,8 @@ class DuckDB:
             few = 0 < distinct <= LISTED and column.type != "real"
             values = Categories(tuple(value for (value,) in self._execute(sql))) if few else None
             number = least is not None and column.type in ("integer", "real")
-            columns.append(
-                replace(column, bounds=Bounds(Fraction(least), Fraction(most)) if number else None, values=values)
-            )
+            bounds = Bounds(Fraction(least), Fraction(most)) if number else None
+            columns.append(replace(column, bounds=bounds, values=values, found=values is not None))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import discreet as dc
 from discreet.accounting import account
 from discreet.certificate import verify
 from discreet.core.losses import ApproxDP
+from discreet.noise import Entropy
 from discreet.session import Session
 from discreet.sql.planner import _gaussian_ratio
 
@@ -292,3 +294,35 @@ def test_frames_show_intervals_beside_their_measures(session: Session) -> None:
     assert list(frame.columns)[:4] == ["city", "n", "n low", "n high"]
     assert (frame["n low"] <= frame["n"]).all()
     assert (frame["n"] <= frame["n high"]).all()
+
+
+def uneven(people: int = 800) -> dict[str, Any]:
+    """Some six rows each, at most 42."""
+    rows = np.random.default_rng(5).geometric(0.16, people).clip(max=42)
+    return {"who": np.repeat(np.arange(people), rows)}
+
+
+def test_a_wanted_error_is_kept_also_where_units_have_many_rows() -> None:
+    data = uneven()
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(10**6, "1e-6"), "table": "t"}
+    with dc.connect(data, max_rows=42, **facts) as session:
+        off = []
+        for seed in range(40):
+            answer = session.sql("SELECT COUNT(*) AS n FROM t", error=100 + seed, test_entropy=Entropy.for_tests(seed))
+            off.append(abs(answer.column("n")[0] - len(data["who"])) / (100 + seed))
+            assert answer.spans.covers_clipping(0)
+    # The mean of 40 absolute Laplace draws is below 2.2 of its expectation, except with probability 1e-9.
+    assert np.mean(off) < 2.2
+
+
+@pytest.mark.parametrize(("max_rows", "most"), [(42, 60), (None, 150)])
+def test_one_count_of_uneven_people_is_near(max_rows: int | None, most: float) -> None:
+    data = uneven()
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(10**6, "1e-6"), "table": "t"}
+    with dc.connect(data, max_rows=max_rows, **facts) as session:
+        off = []
+        for seed in range(30):
+            epsilon = 1 + Fraction(seed, 1000)
+            answer = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=epsilon, test_entropy=Entropy.for_tests(seed))
+            off.append(abs(answer.column("n")[0] - len(data["who"])))
+    assert np.mean(off) < most

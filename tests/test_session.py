@@ -68,6 +68,23 @@ def test_the_same_question_is_free_and_gives_the_same_answer(session: Session) -
     assert other.rows != first.rows
 
 
+def test_a_float_is_the_same_question_and_budget_as_its_text(session: Session, survey: dict[str, np.ndarray]) -> None:
+    first = session.sql(COUNT, epsilon="0.1")
+    spent = session.spent
+    assert session.sql(COUNT, epsilon=0.1).rows == first.rows
+    assert session.spent == spent
+    assert session.price(COUNT, epsilon=0.1).epsilon == Fraction(1, 10)
+    assert dc.ApproxDP(2, 1e-6) == FACTS["budget"]
+
+
+def test_bounds_read_off_a_public_table_hold_its_values_to_the_bit() -> None:
+    visits, rates = {"who": np.arange(9), "city": ["a"] * 9}, {"city": ["a", "b"], "rate": np.array([0.3, 0.3])}
+    with dc.connect(visits, unit=dc.User("who"), budget=dc.PureDP(1), table="visits", public={"rates": rates}) as held:
+        bounds = held._catalog.table("rates").column("rate").bounds
+        assert bounds is not None
+        assert bounds.clip(rates["rate"]).tolist() == [0.3, 0.3]
+
+
 def test_what_does_not_fit_is_refused_and_the_data_is_not_touched(session: Session) -> None:
     ran: list[str] = []
     engine = session._engine

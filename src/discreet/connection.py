@@ -159,7 +159,7 @@ class _Facts:
             if len(kinds) > 1 and not kinds <= {"integer", "real"}:
                 remedy = "write them in the type of the column, or declare another in `types`"
                 raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
-            facts[column.name] = replace(column, values=Categories(tuple(_plain(listed))))
+            facts[column.name] = replace(column, values=Categories(tuple(_plain(listed))), found=False)
         return tuple(facts.values())
 
 

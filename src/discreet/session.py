@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from discreet.certificate import SigningKey, loss_to_json
 from discreet.core.errors import AnswerFailed, EntropyFailure, InvalidArgument
@@ -37,6 +38,7 @@ from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.numerals import loss as loss_text
+from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
@@ -109,8 +111,12 @@ class Session:
         self._catalog = catalog
         self._unit = unit
         self._budget = budget
-        self._folder = tempfile.TemporaryDirectory(prefix="discreet-") if ledger is None else None
-        path = ledger or Path(self._folder.name if self._folder else "") / "ledger.db"
+        self._home = Home()
+        self._clear = None
+        path = ledger
+        if path is None:
+            place, remove = folder()
+            path, self._clear = Path(place) / "ledger.db", finalize(self, remove)
         self._ledger = Ledger.at(path)
         self._key = SigningKey.at(path.with_name(path.name + ".key"))
         opened = self._ledger.open((dataset,), budget=budget, unit=unit, source=sources[0])
@@ -241,12 +247,14 @@ class Session:
         self._closed = True
         self._engine.close()
         self._ledger.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._clear is not None:
+            self._clear()
 
     def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> _Asked:
         if self._closed:
             raise InvalidArgument("session", "closed", "open", "connect again: the books continue")
+        if self._home.left:
+            raise InvalidArgument("session", "opened before a fork", "of the process that asks", "connect again in it")
         if (epsilon is None) == (error is None):
             remedy = "give either what it may cost or how far it may be off"
             raise InvalidArgument("epsilon, error", (epsilon, error), "one of the two", remedy)
@@ -257,9 +265,11 @@ class Session:
                 raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
             return self._asked(query, given)
         wanted = positive("error", error)
-        return self._asked(query, epsilon_for(float(wanted), lambda trial: self._asked(query, trial).errors))
+        # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
+        found = epsilon_for(float(wanted), lambda trial: self._asked(query, trial, whole=True).errors)
+        return self._asked(query, found, whole=True)
 
-    def _asked(self, query: Query, epsilon: Fraction) -> _Asked:
+    def _asked(self, query: Query, epsilon: Fraction, whole: bool = False) -> _Asked:
         listed = _listed_keys(query)
         owned, max_rows = is_owned(query.aggregate.input), query.aggregate.max_rows
         # Where the most rows of a unit are declared, intervals can cover clipping, and averages keep to the same limit.
@@ -277,6 +287,7 @@ class Session:
             budget=self._budget,
             epsilon=epsilon,
             ranks=tuple(rank for _, rank in ranked),
+            whole=whole,
         )
         # The first table is the data set itself, wherever it is kept.
         others = tables_in(query.aggregate.input) - {self._catalog.tables[0].name}
@@ -316,7 +327,7 @@ class _Asked:
         """How far each column is likely off."""
         return expected(self.query, self.sums, self.measurement)
 
-    @property
+    @cached_property
     def statement(self) -> str:
         cells = [(argument, rank.cells) for argument, rank in self.ranked]
         measurement = self.measurement

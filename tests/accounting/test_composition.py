@@ -71,7 +71,7 @@ def test_advanced_composition_is_theorem_3_20(epsilon: float, k: int, slack: flo
     assert float(composed.epsilon) == pytest.approx(
         sqrt(2 * k * log(1 / slack)) * epsilon + k * epsilon * expm1(epsilon), rel=1e-12
     )
-    assert composed.delta == min(1, k * F(1e-9) + F(slack))
+    assert composed.delta == min(1, k * F("1e-9") + F(str(slack)))
 
 
 def test_heterogeneous_composition_is_the_least_of_three_formulas() -> None:

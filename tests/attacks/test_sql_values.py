@@ -22,7 +22,8 @@ from tests.attacks.sql_neighbours import opened
 import discreet as dc
 from discreet.noise import Entropy
 from discreet.session import Session
-from discreet.sql import relations
+from discreet.sql import selection
+from discreet.sql.dialect import Dialect
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "i": (0, 10)}, "values": {"s": ["a", "b", None]}}
 ODD = {
@@ -125,17 +126,17 @@ def test_odd_keys_never_show_and_never_fail(question: str) -> None:
 def test_a_column_read_as_it_is_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: text is cast as the engine does it by default."""
     question = "SELECT SUM(CLAMP(CAST(s AS BIGINT), 0, 9)) AS a FROM t"
-    monkeypatch.setattr(relations, "_sql", lambda node: str(node.sql(dialect="duckdb")).replace("TRY_CAST", "CAST"))
-    relations.text_of.cache_clear()
-    relations._admitted.cache_clear()
+    monkeypatch.setattr(Dialect, "text", lambda self, node: node.sql(dialect="duckdb").replace("TRY_CAST", "CAST"))
+    selection.text_of.cache_clear()
+    selection._admitted.cache_clear()
     try:
         numbers = {"who": np.arange(4), "s": np.array(["1", "2", "3", "4"])}
         odd = {"who": np.arange(4), "s": np.array(["1", "2", "3", "99999999999999999999"])}
         with opened(numbers) as plain, opened(odd) as session:
             assert seen(plain, question) != seen(session, question)
     finally:
-        relations.text_of.cache_clear()
-        relations._admitted.cache_clear()
+        selection.text_of.cache_clear()
+        selection._admitted.cache_clear()
 
 
 @pytest.mark.parametrize("unit", ["who", dc.Row()], ids=["user", "row"])

@@ -103,7 +103,7 @@ def test_large_frames_and_files_are_read_in_place(tmp_path: Path, monkeypatch: p
 
 def test_what_spills_goes_to_a_folder_of_its_own_and_is_gone_afterwards() -> None:
     engine = DuckDB(threads=1)
-    folder = engine._clear.peek()[2][0]
+    folder = engine._folder
     raw = engine._connection
     assert raw is not None
     raw.execute("SET memory_limit = '60MB'")
@@ -170,7 +170,7 @@ for engine in (kept, garbage):
     engine.add("t", {"v": np.arange(1_000_000)})
     engine.seal()
     engine.run('SELECT SUM("v") FROM "t"')
-folder = Path(kept._clear.peek()[2][0])
+folder = Path(kept._folder)
 garbage.itself = garbage
 del engine, garbage
 child = os.fork()

@@ -33,28 +33,49 @@ QUIET = settings(max_examples=30, deadline=None, suppress_health_check=list(Heal
 Seen = tuple[tuple[Column, ...], list[tuple[Any, ...]]]
 
 
+KEPT: list[DuckDB] = []
+MOST_KEPT = 200
+
+
+def shared() -> DuckDB:
+    """An engine for many tables: opening one takes longer than reading them. Renewed before it holds too many."""
+    if KEPT and len(KEPT[0]._held) >= MOST_KEPT:
+        KEPT.pop().close()
+    if not KEPT:
+        KEPT.append(DuckDB(threads=2))
+    return KEPT[0]
+
+
 def read(source: Any, **facts: Any) -> Seen:
     """The columns, and the rows as queries see them."""
     return read_all([source], **facts)[0]
 
 
 def read_all(
-    sources: Iterable[Any], types: Iterable[Mapping[str, Any]] | Mapping[str, Any] = MappingProxyType({})
+    sources: Iterable[Any],
+    types: Iterable[Mapping[str, Any]] | Mapping[str, Any] = MappingProxyType({}),
+    sealed: bool = False,
 ) -> list[Seen]:
-    """The same for each of several sources, in one engine, each with its own types if several are given."""
-    engine = DuckDB(threads=2)
+    """The same for each of several sources, in one engine, each with its own types if several are given.
+
+    Rows that are not copied when they are added are read in an engine of their own, once it is sealed.
+    """
+    engine = DuckDB(threads=2) if sealed else shared()
     given = [*sources]
     declared = [types] * len(given) if isinstance(types, Mapping) else [*types]
-    for place, (source, kinds) in enumerate(zip(given, declared, strict=True)):
-        engine.add(f"t{place}", source, unit="who", types=kinds)
-    engine.seal()
+    names = [f"t{place}" for place in range(len(engine._held), len(engine._held) + len(given))]
+    for name, source, kinds in zip(names, given, declared, strict=True):
+        engine.add(name, source, unit="who", types=kinds)
+    if sealed:
+        engine.seal()
     seen = []
-    for place in range(len(given)):
-        columns = engine.columns(f"t{place}")
+    for name in names:
+        columns = engine.columns(name)
         shown = [admit(c.name, c.type).sql(dialect="duckdb") for c in columns]
-        rows = engine.run(f'SELECT {", ".join(shown)} FROM "t{place}"')
+        rows = engine.run(f'SELECT {", ".join(shown)} FROM "{name}"')
         seen.append((columns, sorted(rows, key=repr)))
-    engine.close()
+    if sealed:
+        engine.close()
     return seen
 
 
@@ -137,14 +158,14 @@ def test_the_header_alone_says_how_a_csv_is_read(tmp_path: Path) -> None:
         (b"who,x", ["who", "x"]),
     ]:
         path.write_bytes(header)
-        columns, rows = read(path)
+        columns, rows = read(path, sealed=True)
         assert [column.name for column in columns] == names
         assert all(column.type == "text" for column in columns)
         assert len(rows) <= 1
     for header in (b"", b"\nwho\n", b"who,Who\n", b'who,"x\ny"\n'):
         path.write_bytes(header)
         with pytest.raises(InvalidArgument):
-            read(path)
+            read(path, sealed=True)
 
 
 def test_a_large_csv_is_read_by_many_threads_alike(tmp_path: Path) -> None:
@@ -300,8 +321,9 @@ def test_parquet_files_and_datasets_hold_anything(kind: str, data: st.DataObject
             written.append(folder / f"{name}.parquet")
         except pa.ArrowInvalid:
             continue
-    for types in ({}, {"x": "text"}):
-        results = read_all([*written, *map(pyarrow.dataset.dataset, written)], types)
+    sources = [*written, *map(pyarrow.dataset.dataset, written)]
+    seen = read_all([*sources, *sources], [{}] * len(sources) + [{"x": "text"}] * len(sources), sealed=True)
+    for results in (seen[: len(sources)], seen[len(sources) :]):
         assert len({columns for columns, _ in results}) <= 1
         assert all({*map(repr, results[0][1])} <= {*map(repr, rows)} for _, rows in results)
 

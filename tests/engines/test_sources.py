@@ -15,7 +15,7 @@ from tests.engines.sources import SOURCES, TABLE, TYPES, UNTYPED
 
 import discreet as dc
 from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 
@@ -277,6 +277,30 @@ def test_groups_of_public_columns_are_listed_and_their_values_have_bounds() -> N
         assert answer.column("region") == ["n", "s", None]
         assert [round(n / 10) for n in answer.column("n")] == [30, 0, 0]
         assert answer.column("s")[0] == pytest.approx(450, abs=10)
+
+
+def test_columns_of_one_public_table_are_not_multiplied_out() -> None:
+    cities = {"c": np.arange(90), "code": [f"c{i}" for i in range(90)], "region": [f"r{i % 9}" for i in range(90)]}
+    visits = {"who": np.arange(300) % 100, "c": np.zeros(300, dtype=np.int64), "k": np.arange(300) % 5}
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(100, "1e-6"), "table": "t"}
+    rows = "FROM t JOIN cities USING (c)"
+    with dc.connect(visits, public={"cities": cities}, values={"k": range(5)}, **facts) as session:
+        for keys, said in (
+            ("code", "all 90 listed"),
+            ("code, k", "all 450 listed"),
+            ("code, region", "withheld"),
+            ("UPPER(code), LEFT(region, 1)", "withheld"),
+        ):
+            assert said in session.price(f"SELECT {keys}, COUNT(*) AS n {rows} GROUP BY {keys}", epsilon=1).plan
+    # What the steward declares is multiplied out, up to a limit.
+    listed = {name: cities[name] for name in ("code", "region")}
+    declared = {"cities.code": listed["code"], "cities.region": sorted({*listed["region"]}), "k": range(2000)}
+    with dc.connect(visits, public={"cities": cities}, values=declared, **facts) as session:
+        asked = f"SELECT code, region, COUNT(*) AS n {rows} GROUP BY code, region"
+        assert "all 810 listed" in session.price(asked, epsilon=1).plan
+        asked = f"SELECT code, region, k, COUNT(*) AS n {rows} GROUP BY code, region, k"
+        with pytest.raises(Unsupported, match="1,620,000 groups"):
+            session.price(asked, epsilon=1)
 
 
 def test_the_plan_says_where_joins_leave_rows_out() -> None:

@@ -20,7 +20,7 @@ from discreet.core.events import (
 )
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
 from discreet.core.units import Row, User
-from discreet.ledger import Charge, Head, Ledger
+from discreet.ledger import Charge, Head, Ledger, LedgerUnavailable
 
 NOISE = Gaussian(F(10**6), F(10**4))
 
@@ -368,3 +368,12 @@ def test_long_books_are_read_in_pages(place: Place) -> None:
     assert sum(event.epsilon for composed in ledger.events(HEALTH) for event in composed.events) == F(510, 10**6)
     ledger.amend(BOB, PureDP(F(510, 10**6)))
     assert ledger.check().sound
+
+
+def test_a_closed_ledger_says_so(place: Place) -> None:
+    ledger = opened(place.open())
+    ledger.close()
+    ledger.close()
+    for call in (lambda: ledger.spent(HEALTH), lambda: ledger.charge(HEALTH, pure(1, 8), "q")):
+        with pytest.raises(LedgerUnavailable, match="closed"):
+            call()

@@ -13,13 +13,12 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, SQLitePlace, opened, pure
+from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, Place, opened, pure
 
 from discreet.core.errors import BudgetExceeded
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerUnavailable, Verifier, sqlite
-from discreet.ledger.sqlite import SQLiteStore
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 120
@@ -58,7 +57,7 @@ def attempts(ledger: Ledger, who: int, number: int) -> int:
     return admitted
 
 
-def test_threads_with_one_handle_never_overspend(place: SQLitePlace) -> None:
+def test_threads_with_one_handle_never_overspend(place: Place) -> None:
     ledger = opened(place.open())
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(lambda who: attempts(ledger, who, 20), range(8))) == 50
@@ -67,14 +66,14 @@ def test_threads_with_one_handle_never_overspend(place: SQLitePlace) -> None:
     assert ledger.check().sound
 
 
-def test_threads_with_a_handle_each_never_overspend(place: SQLitePlace) -> None:
+def test_threads_with_a_handle_each_never_overspend(place: Place) -> None:
     opened(place.open())
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(lambda who: attempts(place.open(), who, 12), range(8))) == 50
     assert place.open().spent(HEALTH) == PureDP(1)
 
 
-def test_processes_racing_for_the_last_epsilon_never_overspend(place: SQLitePlace, tmp_path: Path) -> None:
+def test_processes_racing_for_the_last_epsilon_never_overspend(place: Place, tmp_path: Path) -> None:
     inherited = opened(place.open())
     barrier = FORK.Barrier(8, timeout=PATIENCE)
 
@@ -90,7 +89,7 @@ def test_processes_racing_for_the_last_epsilon_never_overspend(place: SQLitePlac
     assert inherited.check().sound
 
 
-def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place: SQLitePlace, tmp_path: Path) -> None:
+def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place: Place, tmp_path: Path) -> None:
     opened(place.open())
     barrier = FORK.Barrier(8, timeout=PATIENCE)
 
@@ -115,21 +114,19 @@ def test_processes_that_ask_the_same_question_pay_once_and_see_one_answer(place:
     assert ledger.check().sound
 
 
-def test_processes_that_make_the_same_ledger_make_one(tmp_path: Path) -> None:
+def test_processes_that_make_the_same_ledger_make_one(place: Place, tmp_path: Path) -> None:
     barrier = FORK.Barrier(8, timeout=PATIENCE)
 
     def make(who: int) -> None:
         barrier.wait()
-        with Ledger.at(tmp_path / "books.db") as ledger:
-            opened(ledger)
-            (tmp_path / f"{who}").write_text(ledger.id)
+        (tmp_path / f"{who}").write_text(opened(place.open()).id)
 
     with processes(8, make):
         pass
     assert len({(tmp_path / f"{who}").read_text() for who in range(8)}) == 1
-    with Ledger.at(tmp_path / "books.db") as ledger:
-        assert [e.content["kind"] for e in ledger.entries()] == ["ledger", "open", "open", "open", "open"]
-        assert ledger.check().sound
+    ledger = place.open()
+    assert [e.content["kind"] for e in ledger.entries()] == ["ledger", "open", "open", "open", "open"]
+    assert ledger.check().sound
 
 
 def test_a_process_killed_while_it_makes_a_ledger_leaves_nothing_broken(tmp_path: Path) -> None:
@@ -144,12 +141,13 @@ def test_a_process_killed_while_it_makes_a_ledger_leaves_nothing_broken(tmp_path
             assert ledger.check().sound
 
 
-def test_a_fork_inherits_books_but_no_connections(place: SQLitePlace, tmp_path: Path) -> None:
-    """SQLite's locks do not survive a fork: children that went on with open connections would ruin the file here."""
+def test_a_fork_inherits_books_but_no_connections(place: Place, tmp_path: Path) -> None:
+    """SQLite's locks do not survive a fork, nor does a talk with a server that two take part in: children that went on
+    with open connections would ruin the books here."""
     parent = opened(place.open())
 
     def write(who: int) -> None:
-        ledger = parent if who % 2 else Ledger.at(place.path)
+        ledger = parent if who % 2 else place.open()
         charges = [ledger.charge(BOB, pure(1, 10**6), f"{who}-{i}") for i in range(150)]
         (tmp_path / f"{who}").write_text("\n".join(f"{charge.sequence} {charge.hash}" for charge in charges))
 
@@ -168,7 +166,7 @@ def test_a_fork_inherits_books_but_no_connections(place: SQLitePlace, tmp_path: 
     assert other.check().sound
 
 
-def test_a_fork_waits_for_the_transactions_of_other_threads(place: SQLitePlace) -> None:
+def test_a_fork_waits_for_the_transactions_of_other_threads(place: Place) -> None:
     ledger, stop = opened(place.open()), Event()
 
     def charge_on(who: int) -> int:
@@ -191,8 +189,8 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(place: SQLitePlace) 
     assert ledger.check().sound
 
 
-def test_a_child_forked_in_the_middle_of_a_transaction_may_use_no_ledger(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "books.db", patience=0.1)
+def test_a_child_forked_in_the_middle_of_a_transaction_may_use_no_ledger(place: Place, tmp_path: Path) -> None:
+    store = place.store(patience=0.1)
 
     def use(who: int) -> None:
         for number, call in enumerate((lambda: Ledger(store), lambda: Ledger.at(tmp_path / "others.db"))):
@@ -212,10 +210,11 @@ def test_a_child_forked_in_the_middle_of_a_transaction_may_use_no_ledger(tmp_pat
 
 QUESTIONS = 20_000
 WRITERS = 8
-KILLS = 200
+KILLS = {"SQLitePlace": 200, "PostgresPlace": 60}
+"""A writer takes three times as long to get to work where it has to connect to a server."""
 
 
-def write_on(path: Path, log: Path, seed: int) -> None:
+def write_on(place: Place, log: Path, seed: int) -> None:
     """Charges and completes without end; each thing that the ledger acknowledged is noted in the log.
 
     Checkpoints are frequent, so that many writers die in one.
@@ -223,7 +222,7 @@ def write_on(path: Path, log: Path, seed: int) -> None:
     chance = random.Random(seed)
     sqlite.ENTRIES_BETWEEN_CHECKPOINTS = 10
     note = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    ledger = Ledger.at(path)
+    ledger = place.open()
     while True:
         number = chance.randrange(QUESTIONS)
         account = (HEALTH, STUDY, ANN, BOB, ("narrow",))[number % 5]
@@ -246,8 +245,8 @@ def cost(number: int) -> F:
 class Watch:
     """Follows the books and the logs of the writers, and holds the one against the other."""
 
-    def __init__(self, path: Path, folder: Path) -> None:
-        self._store = SQLiteStore(path)
+    def __init__(self, place: Place, folder: Path) -> None:
+        self._store = place.store()
         self._verifier = Verifier()
         self._folder = folder
         self._read: dict[Path, int] = {}
@@ -281,24 +280,23 @@ class Watch:
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_under_eight_writers_lose_nothing_and_never_overspend(tmp_path: Path) -> None:
-    path, chance = tmp_path / "books.db", random.Random(7)
-    with Ledger.at(path) as ledger:
-        opened(ledger)
-        ledger.open(("narrow",), budget=PureDP("0.01"), unit=UNIT, source="t")
-    watch = Watch(path, tmp_path)
+def test_kills_under_eight_writers_lose_nothing_and_never_overspend(place: Place, tmp_path: Path) -> None:
+    chance = random.Random(7)
+    ledger = opened(place.open())
+    ledger.open(("narrow",), budget=PureDP("0.01"), unit=UNIT, source="t")
+    watch = Watch(place, tmp_path)
     started = 0
 
     def writer() -> multiprocessing.Process:
         nonlocal started
         started += 1
-        process = FORK.Process(target=write_on, args=(path, tmp_path / f"log-{started:04}", started), daemon=True)
+        process = FORK.Process(target=write_on, args=(place, tmp_path / f"log-{started:04}", started), daemon=True)
         process.start()
         return process
 
     running = [writer() for _ in range(WRITERS)]
     try:
-        for _ in range(KILLS):
+        for _ in range(KILLS[type(place).__name__]):
             time.sleep(chance.uniform(0.0, 0.12))
             victim = running.pop(chance.randrange(WRITERS))
             assert victim.is_alive()
@@ -312,17 +310,16 @@ def test_two_hundred_kills_under_eight_writers_lose_nothing_and_never_overspend(
             process.join()
     watch.look()
     watch.close()
-    with Ledger.at(path) as ledger:
-        assert ledger.check().sound
-        paid = [e.content for e in ledger.entries() if e.content["kind"] == "charge"]
-        assert len({entry["question"] for entry in paid}) == len(paid) >= len(watch.charges) > 0
-        for account, budget in ((HEALTH, 1), (STUDY, F(1, 2)), (ANN, F(1, 4)), (("narrow",), F(1, 100))):
-            events = [e["events"][0] for e in paid if tuple(e["account"][: len(account)]) == account]
-            assert sum(F(event["epsilon"]) for event in events) == ledger.spent(account).epsilon <= budget
-        assert ledger.spent(("narrow",)).epsilon > F(1, 100) - cost(6)
-        hashes = {entry.sequence: entry.hash for entry in ledger.entries()}
-        assert all(hashes[sequence] == hash for sequence, hash in watch.charges.items())
-        assert len(watch.answers) > 100
-        for number, answer in watch.answers.items():
-            account = ("narrow",) if int(number) % 5 == 4 else HEALTH
-            assert ledger.replay(account, f"q{number}") == answer.encode()
+    assert ledger.check().sound
+    paid = [e.content for e in ledger.entries() if e.content["kind"] == "charge"]
+    assert len({entry["question"] for entry in paid}) == len(paid) >= len(watch.charges) > 0
+    for account, budget in ((HEALTH, 1), (STUDY, F(1, 2)), (ANN, F(1, 4)), (("narrow",), F(1, 100))):
+        events = [e["events"][0] for e in paid if tuple(e["account"][: len(account)]) == account]
+        assert sum(F(event["epsilon"]) for event in events) == ledger.spent(account).epsilon <= budget
+    assert ledger.spent(("narrow",)).epsilon > F(1, 100) - cost(6)
+    hashes = {entry.sequence: entry.hash for entry in ledger.entries()}
+    assert all(hashes[sequence] == hash for sequence, hash in watch.charges.items())
+    assert len(watch.answers) > 100
+    for number, answer in watch.answers.items():
+        account = ("narrow",) if int(number) % 5 == 4 else HEALTH
+        assert ledger.replay(account, f"q{number}") == answer.encode()

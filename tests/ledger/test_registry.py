@@ -4,16 +4,15 @@ import json
 from datetime import timedelta
 from fractions import Fraction as F
 
-from tests.ledger.places import ANN, BOB, HEALTH, UNIT, Clock, SQLitePlace, opened, pure
+from tests.ledger.places import ANN, BOB, HEALTH, UNIT, Clock, Place, opened, pure
 
 from discreet.core.events import Gaussian
 from discreet.core.losses import ZCDP, ApproxDP, RenyiDP
 from discreet.core.units import Row
 from discreet.ledger import Ledger, readable
-from discreet.ledger.sqlite import SQLiteStore
 
 
-def test_the_register_adds_up_each_account_with_all_below_it(place: SQLitePlace) -> None:
+def test_the_register_adds_up_each_account_with_all_below_it(place: Place) -> None:
     ledger = opened(place.open())
     ledger.complete(ledger.charge(ANN, pure(1, 8), "a"), b"1")
     ledger.complete(ledger.charge(BOB, pure(1, 8), "b"), b"2")
@@ -39,9 +38,9 @@ def test_the_register_adds_up_each_account_with_all_below_it(place: SQLitePlace)
     assert "each User by 'patient' (add_remove neighbours)" in text
 
 
-def test_the_rate_counts_the_days_since_the_first_charge(place: SQLitePlace) -> None:
+def test_the_rate_counts_the_days_since_the_first_charge(place: Place) -> None:
     clock = Clock()
-    with Ledger(SQLiteStore(place.path), clock=clock) as ledger:
+    with Ledger(place.store(), clock=clock) as ledger:
         opened(ledger)
         assert ledger.registry()["data_sets"][0]["accounts"][0]["days_left"] is None
         ledger.charge(HEALTH, pure(1, 4), "a")
@@ -52,7 +51,7 @@ def test_the_rate_counts_the_days_since_the_first_charge(place: SQLitePlace) -> 
         assert (line["used_per_day"], line["days_left"]) == (0.025, 30.0)
 
 
-def test_every_definition_can_be_registered(place: SQLitePlace) -> None:
+def test_every_definition_can_be_registered(place: Place) -> None:
     ledger = place.open()
     budgets = {"a": ApproxDP(1, "1e-6"), "r": RenyiDP((2, 4), (1, 2)), "z": ZCDP(1)}
     for name, budget in budgets.items():
@@ -67,5 +66,5 @@ def test_every_definition_can_be_registered(place: SQLitePlace) -> None:
     assert "RenyiDP({2: 0.01, 4: 0.02})" in readable(register)
 
 
-def test_an_empty_register_is_one(place: SQLitePlace) -> None:
+def test_an_empty_register_is_one(place: Place) -> None:
     assert place.open().registry()["data_sets"] == []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.ledger.places import ANN, BOB, HEALTH, SQLitePlace, opened, pure
+from tests.ledger.places import ANN, BOB, HEALTH, opened, pure
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable
@@ -360,15 +360,6 @@ def _rewritten(path: Path, content: bytes) -> None:
     with path.open("r+b") as file:
         file.truncate()
         file.write(content)
-
-
-def test_a_closed_ledger_says_so(place: SQLitePlace) -> None:
-    ledger = opened(place.open())
-    ledger.close()
-    ledger.close()
-    for call in (lambda: ledger.spent(HEALTH), lambda: ledger.charge(HEALTH, pure(1, 8), "q")):
-        with pytest.raises(LedgerUnavailable, match="closed"):
-            call()
 
 
 def _execute(path: Path, *statements: str) -> None:

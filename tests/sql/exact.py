@@ -8,6 +8,7 @@ statement that the session runs.
 import datetime
 import math
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -45,6 +46,12 @@ class Exact:
         found = world.reference.execute(asked.rows).fetchall()
         keys = asked.keys
         return cls([(row[0], plain_key(row[1 : 1 + keys]), row[1 + keys :]) for row in found], world.by_row)
+
+    def within(self, lists: Mapping[int, Sequence[Any]]) -> "Exact":
+        """Only the rows whose keys, by place, are among listed values."""
+        known = {place: {plain(value) for value in values} for place, values in lists.items()}
+        kept = [row for row in self.rows if all(row[1][place] in values for place, values in known.items())]
+        return Exact(kept, self.by_row)
 
     @cached_property
     def counts(self) -> dict[Any, Counter[Key]]:

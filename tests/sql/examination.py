@@ -27,7 +27,7 @@ from discreet.session import Session
 from discreet.sql.answer import Answer
 from discreet.sql.caps import G, H
 from discreet.sql.measurement import Measurement
-from discreet.sql.statement import Groups
+from discreet.sql.statement import Groups, only_listed
 
 Check = Literal["plan", "session", "movement", "totals"]
 CHECKS: tuple[Check, ...] = ("session", "movement", "totals")
@@ -169,7 +169,8 @@ class Examination:
         if columns is None:
             return None
         self.seen["compared"] += 1
-        return Exact.of(self.world, asked), columns
+        exact = Exact.of(self.world, asked)
+        return (exact if self.world.by_row else exact.within(only_listed(planned.query.aggregate))), columns
 
     def _totals(self, asked: Question, planned: Any, groups: Groups, dice: Dice) -> None:
         """The totals before noise are the clipped sums of the rows that DuckDB finds, at any norm."""

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -122,37 +123,64 @@ def without(data: Rows, who: int) -> Rows:
     return left
 
 
-def owned_rows(relation: Relation, data: Rows, rng: random.Random) -> dict[Any, Counter[Any]]:
-    """What each unit's rows are, with the tables filled in some order."""
-    with duckdb.connect() as connection:
-        for table in SHOP.tables:
-            kinds = {"integer": "BIGINT", "text": "VARCHAR"}
-            columns = ", ".join(f"{column.name} {kinds[column.type]}" for column in table.columns)
-            connection.execute(f"CREATE TABLE {table.name} ({columns})")
-            places = ", ".join("?" for _ in table.columns)
-            filled = rng.sample(data[table.name], len(data[table.name]))
-            if filled:
-                connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", filled)
-        found = connection.execute(Selection().select(relation))
-        names = [name for name, *_ in found.description]
-        held: dict[Any, Counter[Any]] = {}
-        for row in found.fetchall():
-            shown = tuple(value for name, value in zip(names, row, strict=True) if not name.startswith("discreet"))
-            held.setdefault(row[names.index(OWNER)] if OWNER in names else None, Counter())[shown] += 1
+KINDS_OF = {"integer": "BIGINT", "text": "VARCHAR"}
+
+
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+def filled(schema: str, data: Rows, rng: random.Random) -> str:
+    """The name of a schema with these rows, the tables filled in some order."""
+    engine().execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; CREATE SCHEMA "{schema}"')
+    for table in SHOP.tables:
+        columns = ", ".join(f"{column.name} {KINDS_OF[column.type]}" for column in table.columns)
+        engine().execute(f'CREATE TABLE "{schema}".{table.name} ({columns})')
+        rows = rng.sample(data[table.name], len(data[table.name]))
+        if rows:
+            place = f"({', '.join('?' for _ in table.columns)})"
+            values = [value for row in rows for value in row]
+            engine().execute(f'INSERT INTO "{schema}".{table.name} VALUES {", ".join([place] * len(rows))}', values)
+    return schema
+
+
+@cache
+def shop(seed: int) -> tuple[str, tuple[str, ...]]:
+    """A shop, and the same without each of its customers: made once for all relations, which only read."""
+    rng = random.Random(seed)
+    data = rows(rng)
+    whole = filled(f"{seed}", data, rng)
+    return whole, tuple(filled(f"{seed} without {who}", without(data, who), rng) for who in range(6))
+
+
+def held_in(schema: str, relation: Relation) -> dict[Any, Counter[Any]]:
+    """What each unit's rows are."""
+    engine().execute(f'USE "{schema}"')
+    found = engine().execute(Selection().select(relation))
+    names = [name for name, *_ in found.description]
+    held: dict[Any, Counter[Any]] = {}
+    for row in found.fetchall():
+        shown = tuple(value for name, value in zip(names, row, strict=True) if not name.startswith("discreet"))
+        held.setdefault(row[names.index(OWNER)] if OWNER in names else None, Counter())[shown] += 1
     return held
+
+
+def owned_rows(relation: Relation, data: Rows, rng: random.Random) -> dict[Any, Counter[Any]]:
+    """The same for rows of one's own."""
+    engine().execute("USE main")
+    return held_in(filled("own", data, rng), relation)
 
 
 def meetings(relation: Relation) -> tuple[int, int]:
     """How often units have rows, and how often taking one customer away changes more than that customer's rows."""
     seen = changed = 0
     for seed in range(6):
-        rng = random.Random(seed)
-        data = rows(rng)
-        before = owned_rows(relation, data, rng)
+        whole, others = shop(seed)
+        before = held_in(whole, relation)
         seen += len(before)
-        for who in range(6):
-            after = owned_rows(relation, without(data, who), rng)
-            changed += after != {owner: held for owner, held in before.items() if owner != who}
+        for who, other in enumerate(others):
+            changed += held_in(other, relation) != {owner: held for owner, held in before.items() if owner != who}
     return seen, changed
 
 

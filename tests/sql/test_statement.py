@@ -3,7 +3,7 @@ declared."""
 
 from collections import Counter
 from fractions import Fraction
-from math import sqrt
+from math import floor, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import Bounds
+from discreet import Bounds, Categories
 from discreet.engines.duckdb import DuckDB
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.catalog import Column, Table
+from discreet.sql.functions import call
 from discreet.sql.measurement import Measurement
-from discreet.sql.plan import Aggregate, Measure, Named, Ref, Scan
-from discreet.sql.statement import Groups, Norm, Weights, statement
+from discreet.sql.plan import Aggregate, Filter, Literal, Measure, Named, Ref, Scan
+from discreet.sql.statement import WRITTEN, Groups, Norm, Weights, statement
 from discreet.sql.statistics import Statistic, Sums
 
 BOUNDS = Bounds(-10, 90)
@@ -36,7 +37,9 @@ rows_of_one = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), numbers
 people = st.lists(rows_of_one, min_size=1, max_size=6)
 
 
-def run(rows: list[Row], norm: Norm, unit: str | None = "u") -> tuple[Groups, Measurement]:
+def run(
+    rows: list[Row], norm: Norm, unit: str | None = "u", listed: tuple[Any, ...] | None = None
+) -> tuple[Groups, Measurement]:
     engine = DuckDB(threads=1)
     columns = {
         "u": np.array([row[0] for row in rows], dtype=np.int64),
@@ -47,7 +50,8 @@ def run(rows: list[Row], norm: Norm, unit: str | None = "u") -> tuple[Groups, Me
     engine.add("t", columns)
     table = Table("t", (Column("u", "integer"), Column("k", "text"), Column("v", "real"), Column("w", "real")), unit)
     measures = MEASURES if unit else MEASURES[:2] + MEASURES[3:]
-    aggregate = Aggregate(Scan(table), (Named("k", Ref("k", "text")),), measures)
+    values = None if listed is None else Categories(listed)
+    aggregate = Aggregate(Scan(table), (Named("k", Ref("k", "text"), values=values),), measures)
     statistics = Sums(aggregate.measures).statistics
     weights = Weights(norm, CAPS, CAPS) if unit else None
     found = engine.run(statement(aggregate, statistics, weights))
@@ -118,14 +122,53 @@ def test_the_histograms_count_every_unit_once(persons: Any) -> None:
 
 
 @pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize("caps", [CAPS, Caps.up_to(None), Caps.up_to(7), Caps.fixed(5)])
+@pytest.mark.parametrize(
+    "caps", [CAPS, Caps.up_to(None), Caps.up_to(7), Caps.up_to(1000), Caps.up_to(5000), Caps.fixed(5)]
+)
 def test_buckets_are_the_first_candidates_that_a_norm_is_within(caps: Caps, squared: bool) -> None:
     engine = DuckDB(threads=1)
-    norms = [float(n) for n in (*range(1, 200), 1.5, 1.4999, 1.5001, 10**9, 2**31, 2**40)]
-    listed = ", ".join(f"({place}, {(n * n if squared else n)!r}::DOUBLE)" for place, n in enumerate(norms))
-    text = f"SELECT {caps.bucket('z', squared=squared)} FROM (VALUES {listed}) AS t(i, z) ORDER BY i"
-    expected = np.searchsorted([float(norm) for norm in caps.norms], norms)
-    assert [row[0] for row in engine.run(text)] == expected.tolist()
+    ends = [norm**2 if squared else norm for norm in Caps.up_to(None).norms + caps.norms]
+    # Norms in ℓ1 and squares of norms in ℓ2 are whole numbers: those next to each candidate, and many more.
+    whole = {floor(end) + aside for end in ends for aside in (-1, 0, 1)} | {*range(1, 3000), 10**9, 2**31, 2**40, 2**62}
+    norms = sorted(number for number in whole if number > 0)
+    root = "SQRT(z)" if squared else "z"
+    listed = ", ".join(f"({number}::DOUBLE)" for number in norms)
+    found = engine.run(
+        f"SELECT CAST(z AS BIGINT), {caps.bucket('s')} FROM (SELECT z, {root} AS s FROM (VALUES {listed}) AS t(z))"
+    )
+    expected = {
+        n: next((i for i, norm in enumerate(caps.norms) if n <= (norm**2 if squared else norm)), len(caps.norms))
+        for n in norms
+    }
+    assert dict(found) == expected
+    engine.close()
+
+
+def test_norms_between_whole_numbers_have_buckets_too() -> None:
+    engine = DuckDB(threads=1)
+    caps = Caps.up_to(None)
+    norms = [
+        float(aside)
+        for norm in caps.norms
+        for aside in (norm, np.nextafter(float(norm), inf), np.nextafter(float(norm), 0))
+    ]
+    listed = ", ".join(f"({place}, {norm!r}::DOUBLE)" for place, norm in enumerate(norms))
+    found = engine.run(f"SELECT {caps.bucket('z')} FROM (VALUES {listed}) AS t(i, z) ORDER BY i")
+    assert [bucket for (bucket,) in found] == np.searchsorted([float(norm) for norm in caps.norms], norms).tolist()
+    engine.close()
+
+
+def test_columns_may_be_called_as_the_statement_calls_its_own() -> None:
+    engine = DuckDB(threads=1)
+    engine.add("t", {"who": np.array([1, 1, 2, 3]), "u": np.array([5, 6, 7, 8]), "k0": np.array([1, 2, 1, 2])})
+    table = Table("t", (Column("who", "integer"), Column("u", "integer"), Column("k0", "integer")), "who")
+    few = call("<", Ref("u", "integer"), Literal(7, "integer"))
+    aggregate = Aggregate(Filter(Scan(table), few), (Named("u", Ref("u", "integer")),), MEASURES[:1])
+    statistics = Sums(aggregate.measures).statistics
+    found = engine.run(statement(aggregate, statistics, Weights("l1", CAPS, CAPS)))
+    groups = Groups.read(found, 1, statistics, True)
+    assert groups.keys == {(5,), (6,)}
+    assert groups.by_rows == {(2, 0): 1}  # one unit, with two rows
     engine.close()
 
 
@@ -171,3 +214,21 @@ def test_values_are_held_to_their_bounds(bounds: Bounds) -> None:
             assert abs(steps) <= statistic.bound
             assert abs(steps - exact) <= 1
     engine.close()
+
+
+def test_rows_of_groups_that_are_not_listed_make_nobody_heavier() -> None:
+    rows: list[Row] = [(1, "a", 1.0, 1.0)] + [(1, "z", 1.0, 1.0)] * 50 + [(2, None, 1.0, 1.0), (3, "b", 1.0, 1.0)]
+    for listed, expected in (
+        (("a", "b"), {("a",): 1, ("b",): 1}),
+        (("a", None), {("a",): 1, (None,): 1}),
+        ((None,), {(None,): 1}),
+        (tuple(map(str, range(WRITTEN + 1))), None),
+    ):
+        groups, measurement = run(rows, "l2", listed=listed)
+        totals = vectors(groups, measurement, 0)[0]
+        if expected is None:
+            assert totals[("z",)] > G * H * 0.9
+            assert totals[("a",)] < G * H * 0.1
+        else:
+            assert totals == {key: number * G * H for key, number in expected.items()}
+            assert sum(units for units, *_ in groups.octaves.values()) == len(expected)

@@ -121,7 +121,7 @@ def test_what_heavy_units_lose_is_put_back() -> None:
             bare.append(np.abs(answer.spans.noisy.sums[:, 0] - true).mean())
             for n, (low, high) in zip(answer.column("n"), answer.intervals()["n"], strict=True):
                 assert low - 0.5 <= n <= high + 0.5
-            assert any("put back in proportion" in note for note in answer.notes)
+            assert any("raised in proportion" in note for note in answer.notes)
     assert np.mean(raised) < 0.75 * np.mean(bare)
 
 
@@ -139,7 +139,29 @@ def test_where_nothing_is_lost_nothing_is_added() -> None:
 
 @pytest.mark.parametrize(("lost", "kept"), [(-5.0, 100.0), (1.0, 100.0), (100.0, 1.0), (100.0, -100.0), (0.0, 0.0)])
 def test_noise_alone_raises_nothing(lost: float, kept: float) -> None:
-    assert Tally(lost, kept, 1.0).raised() == 1.0
+    assert Tally(lost, kept, 1.0).raised == 1.0
+
+
+def test_nothing_is_raised_beyond_twice() -> None:
+    assert Tally(900.0, 100.0, 1.0).raised == 2.0
+    assert Tally(900.0, 100.0, 1.0).at_most(3) > 9
+    assert Tally(900.0, 2.0, 1.0).at_most(3) == math.inf
+
+
+def test_intervals_hold_groups_that_heavy_units_are_not_in() -> None:
+    # 200 units have a thousand rows each in one group, and nothing in the others: those are raised for nothing.
+    ordinary = heavy_tailed(20_000, 0, 0)
+    bots = {"who": np.repeat(np.arange(20_000, 20_200), 1000), "k": np.full(200_000, KEYS[0])}
+    data = {name: np.concatenate([ordinary[name], bots[name]]) for name in bots}
+    true = {key: int((data["k"] == key).sum()) for key in KEYS}
+    held = asked = 0
+    with opened(data, **FACTS) as session:
+        for seed in range(12):
+            answer = session.sql(BY_KEY, epsilon=1 + seed / 1000, test_entropy=Entropy.for_tests(seed))
+            ends = answer.intervals()["n"]
+            inside = [low <= true[key] <= high for (key, _), (low, high) in zip(answer.rows, ends, strict=True)]
+            held, asked = held + sum(inside[1:]), asked + len(inside) - 1
+    assert held > 0.9 * asked
 
 
 def test_no_cap_and_no_group_needs_no_tally() -> None:

@@ -9,7 +9,7 @@ ago, values and numbers of rows beyond what is declared, rows of nobody.
 import datetime
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -59,11 +59,39 @@ class Dice:
         return [choices[place] for place in self._rng.permutation(len(choices)).tolist()]
 
 
-class Unoptimized(DuckDB):
-    """The engine with statements run as they are written: what they mean does not change, and they start sooner."""
+@lru_cache(maxsize=8)
+def _parsed(statement: str) -> list[duckdb.Statement]:
+    return duckdb.extract_statements(statement)
+
+
+class Reading:
+    """A connection that takes a statement apart once for the data and all neighbours: a third of its time."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def extract_statements(self, statement: str) -> list[duckdb.Statement]:
+        return _parsed(statement)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+class Optimized(DuckDB):
+    """The engine, with one thread."""
 
     def __init__(self) -> None:
         super().__init__(threads=1)
+
+    def _opened(self) -> Any:
+        return Reading(super()._opened())
+
+
+class Unoptimized(Optimized):
+    """The engine with statements run as they are written: what they mean does not change, and they start sooner."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._execute("PRAGMA disable_optimizer")
 
 
@@ -147,7 +175,7 @@ class World:
         if self.light:
             self.size, self.heavy, self.max_rows = 20, False, 5
         self.data = self._made(dice)
-        self.optimized = dice.chance(0.3)
+        self.optimized = dice.chance(0.15)
         if self.tame:
             self.max_rows = self._kept(self.max_rows, "visits", "who")
             self.labs_max = self._kept(self.labs_max, "labs", self.pid)
@@ -246,7 +274,7 @@ class World:
         private: dict[str, Any] = {"labs": dc.Private(labs.source) if self.by_row else labs}
         if self.linked:
             private["items"] = dc.Private(self.table("items", data["items"]), link=("visit", "visits", "id"))
-        with patch("discreet.connection.DuckDB", partial(DuckDB, threads=1) if self.optimized else Unoptimized):
+        with patch("discreet.connection.DuckDB", Optimized if self.optimized else Unoptimized):
             towns = self.table("towns", data["towns"])
             return dc.connect(
                 self.table("visits", data["visits"]), **self.facts, private=private, public={"towns": towns}
@@ -307,6 +335,7 @@ class World:
     def reference(self) -> duckdb.DuckDBPyConnection:
         """The rows in a DuckDB of their own: values that are no numbers as NULL, rows of nobody left out."""
         connection = duckdb.connect(config={"threads": 1})
+        connection.execute("PRAGMA disable_optimizer")
         connection.execute("CREATE MACRO double_of(x) AS CAST(x AS DOUBLE)")
         connection.execute("CREATE MACRO fin(x) AS CASE WHEN isfinite(double_of(x)) THEN double_of(x) + 0 END")
         connection.execute(

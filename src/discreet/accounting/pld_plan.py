@@ -38,13 +38,14 @@ class Sketch:
     """Masses of every law. For their sum, `drift` bounds δ(0) by the sum of all δ(0); `lost` is about its mass at ∞."""
 
     def __init__(self, grids: Sequence[Grid], counts: Sequence[int]) -> None:
-        width = max(len(mass) for _, mass, _ in grids)
+        # Fine grids of lattice laws hold mostly zeros.
+        held = [(losses[mass > 0], mass[mass > 0]) for losses, mass, _ in grids]
+        width = max(1, *(len(mass) for _, mass in held))
         self.losses: Array = np.zeros((len(grids), width))
         self.logs: Array = np.full((len(grids), width), -np.inf)
-        with np.errstate(divide="ignore"):
-            for row, (losses, mass, _) in enumerate(grids):
-                self.losses[row, : len(mass)] = losses
-                self.logs[row, : len(mass)] = np.log(mass)
+        for row, (losses, mass) in enumerate(held):
+            self.losses[row, : len(mass)] = losses
+            self.logs[row, : len(mass)] = np.log(mass)
         self.counts: Array = np.array([float(count) for count in counts])
         self.widest = max(float(losses[-1] - losses[0]) for losses, _, _ in grids)
         gains = [dot(-np.expm1(-losses.clip(0)), mass) + infinity for losses, mass, infinity in grids]
@@ -79,7 +80,7 @@ class Sketch:
 
     def tilt_for_delta(self, log_delta: float) -> float:
         """The tilt whose mean is near the ε with ln δ(ε) = `log_delta`."""
-        return self._root(lambda tilt: self.log_delta(tilt, self.moments(tilt)[1]) - log_delta)
+        return self._root(lambda tilt: self._log_delta(tilt, *self.moments(tilt)[:2]) - log_delta)
 
     def tilt_for_epsilon(self, epsilon: float) -> float:
         """The tilt whose mean is ε; at least so much that the noise of the transform fades with the loss."""
@@ -94,7 +95,10 @@ class Sketch:
 
     def log_delta(self, tilt: float, epsilon: float) -> float:
         """About ln δ(ε): mass e^{K − θ·ε} is above ε, by about 1/θ or the standard deviation."""
-        return self.moments(tilt)[0] - tilt * epsilon - math.log1p(tilt + 1 / self.spread)
+        return self._log_delta(tilt, self.moments(tilt)[0], epsilon)
+
+    def _log_delta(self, tilt: float, cumulant: float, epsilon: float) -> float:
+        return cumulant - tilt * epsilon - math.log1p(tilt + 1 / self.spread)
 
     def _root(self, falling: Callable[[float], float]) -> float:
         low, high = math.log(1e-4 / max(self.spread, self.widest)), math.log(1e9 / self.spread)

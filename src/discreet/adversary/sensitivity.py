@@ -70,8 +70,8 @@ def _numbers(function: Callable[[Any], Any], data: Any) -> tuple[object, list[Fr
 
 def _exact(value: object) -> Fraction | str:
     try:
-        return exact("value", int(value) if isinstance(value, bool) else value)
-    except InvalidArgument:
+        return Fraction(value) if isinstance(value, int | float) else exact("value", value)
+    except (InvalidArgument, ValueError, OverflowError):
         return repr(value)
 
 

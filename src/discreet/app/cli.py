@@ -272,6 +272,17 @@ def check(
     raise typer.Exit(0 if report.sound else 1)
 
 
+@ledger_app.command()
+def migrate(
+    source: Annotated[str, typer.Argument(help="Where the books are: a file or postgresql://…", metavar="FROM")],
+    target: Annotated[str, typer.Argument(help="Where they go: a new file, or a database.", metavar="TO")],
+) -> None:
+    """Move the books to another place, with all hashes, and close the old ones."""
+    from discreet.app.moving import moved
+
+    typer.echo(moved(source, target))
+
+
 @app.command()
 def registry(ctx: typer.Context, as_json: Json = False) -> None:
     """Print what may be published: who is protected, what was spent, by which kinds of questions."""

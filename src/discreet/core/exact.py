@@ -1,9 +1,10 @@
-"""Exact numbers: what a user writes becomes the Fraction it denotes.
+"""Exact numbers: what a user writes becomes the Fraction it reads as.
 
->>> exact("epsilon", 0.1)
-Fraction(3602879701896397, 36028797018963968)
->>> exact("epsilon", "0.1")
-Fraction(1, 10)
+A float is read by its shortest decimal: 0.1 is one tenth, as it was written, and so the same number as "0.1". That is
+for parameters; what was computed or comes from data is what its bits say, which is `Fraction(value)`.
+
+>>> exact("epsilon", 0.1), exact("epsilon", "0.1")
+(Fraction(1, 10), Fraction(1, 10))
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,7 @@ LARGEST_EXPONENT = 10_000
 
 
 def exact(argument: str, value: object) -> Fraction:
-    """The rational number that `value` denotes; refuses NaN, infinities, booleans and anything else."""
+    """The rational number that `value` reads as; refuses NaN, infinities, booleans and anything else."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool | np.bool_):
@@ -39,7 +41,7 @@ def exact(argument: str, value: object) -> Fraction:
     if isinstance(value, float | np.floating):
         if not math.isfinite(value):
             raise InvalidArgument(argument, value, "finite", "give a finite int, float, Fraction or decimal string")
-        return Fraction(*value.as_integer_ratio())
+        return _shortest(value)
     if isinstance(value, Decimal) and value.is_finite():
         if abs(value.adjusted()) > LARGEST_EXPONENT:
             raise _not_a_number(argument, value)
@@ -47,6 +49,11 @@ def exact(argument: str, value: object) -> Fraction:
     if isinstance(value, str) and len(value) <= LONGEST:
         return _read(argument, value)
     raise _not_a_number(argument, value)
+
+
+def _shortest(value: float | np.floating[Any]) -> Fraction:
+    """The number with the fewest decimals that a float of its kind stands for."""
+    return Fraction(float.__repr__(value) if isinstance(value, float) else str(value))
 
 
 def _read(argument: str, text: str) -> Fraction:

@@ -1,9 +1,11 @@
 """How much is lost at most: the named types of guarantee.
 
-Each holds exact rationals; each is an upper bound. `ApproxDP(3, 1e-6)` keeps the Fraction that the float denotes.
+Each holds exact rationals; each is an upper bound. Floats are read as they are written (`core/exact.py`).
 
->>> ApproxDP(3, "1e-6")
+>>> ApproxDP(3, 1e-6)
 ApproxDP(epsilon=3, delta=1e-06)
+>>> ApproxDP(3, 1e-6) == ApproxDP(3, "1e-6")
+True
 >>> PureDP(1) + PureDP("0.5")
 PureDP(epsilon=1.5)
 """
@@ -103,7 +105,7 @@ def _shown(value: Fraction) -> str:
     """A short decimal that reads back as this number, or else six significant digits rounded up."""
     with localcontext(prec=9, Emin=MIN_EMIN, Emax=MAX_EMAX) as context:
         short = Decimal(value.numerator) / Decimal(value.denominator)
-        if value not in (Fraction(short), Fraction(float(short)) if abs(short.adjusted()) < 300 else None):
+        if value != Fraction(short):
             context.prec, context.rounding = 6, ROUND_CEILING
             short = Decimal(value.numerator) / Decimal(value.denominator)
     return f"{float(short):.9g}" if abs(short.adjusted()) < 300 else f"{short.normalize():g}"

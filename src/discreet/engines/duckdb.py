@@ -20,15 +20,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, finalize
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
+from discreet.core.processes import folder as temporary_folder
+from discreet.core.processes import forever
 from discreet.engines.files import found
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.schema import Reading, quoted, reading, text
@@ -99,10 +100,10 @@ class DuckDB:
         import duckdb
 
         # What does not fit into memory is written here, readable by this user only.
-        folder = mkdtemp(prefix="discreet-")
-        self._clear = finalize(self, rmtree, folder, ignore_errors=True)
+        self._folder, remove = temporary_folder()
+        self._clear = finalize(self, remove)
         settings: dict[str, Any] = {
-            "temp_directory": folder,
+            "temp_directory": self._folder,
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -269,16 +270,9 @@ class DuckDB:
                 self._clear()
 
     def _leave_to_parent(self) -> None:
-        """In the child of a fork: the connection, and the folder that it spills into, are the parent's alone.
-
-        The child has a copy of the connection without its threads. To destroy that, even when the child ends, crashes
-        it; so one reference to it is never given back.
-        """
+        """In the child of a fork: the connection is the parent's alone."""
         if self._connection is not None:
-            from ctypes import py_object, pythonapi
-
-            pythonapi.Py_IncRef(py_object(self._connection))
-        self._clear.detach()
+            forever(self._connection)
         self._connection, self._forked, self._lock = None, True, Lock()
 
     def _opened(self) -> DuckDBPyConnection:
@@ -320,7 +314,8 @@ class DuckDB:
             few = 0 < distinct <= LISTED and column.type != "real"
             values = Categories(tuple(value for (value,) in self._execute(sql))) if few else None
             number = least is not None and column.type in ("integer", "real")
-            columns.append(replace(column, bounds=Bounds(least, most) if number else None, values=values))
+            bounds = Bounds(Fraction(least), Fraction(most)) if number else None
+            columns.append(replace(column, bounds=bounds, values=values, found=values is not None))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 

@@ -7,6 +7,7 @@ was released for it. See `ledger.py` for the law of one question, `store.py` for
 
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.migration import migrate
 from discreet.ledger.records import Charge, Entry, Fault, Head, Report, Standing
 from discreet.ledger.registry import readable
 from discreet.ledger.verification import Verifier
@@ -22,5 +23,6 @@ __all__ = [
     "Report",
     "Standing",
     "Verifier",
+    "migrate",
     "readable",
 ]

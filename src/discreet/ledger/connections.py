@@ -1,12 +1,14 @@
-"""The SQLite connections of a process: a pool for its threads, turns for its writers, none across a fork.
+"""The connections of a process to its books: a pool for its threads, none across a fork.
 
-SQLite keeps track of its locks in the memory of the process, and a fork copies that memory but not the locks. A child
-of a process with an open connection therefore believes in locks that it does not have, also for connections that it
-opens itself, and can destroy the file. So every connection is closed before a fork, and opened again when it is needed,
+A fork copies what a process remembers of a connection, but not what the other side does. SQLite keeps track of its
+locks in the memory of the process: a child of a process with an open connection believes in locks that it does not
+have, also for connections that it opens itself, and can destroy the file. Two processes that talk to one server through
+one socket take each other's answers. So every connection is closed before a fork, and opened again when it is needed,
 on both sides. If a thread is in the middle of a transaction and does not end it in time, the child may use no ledger.
 
->>> pool = Connections(lambda: sqlite3.connect(":memory:"), lambda: sqlite3.connect(":memory:"), patience=1)
->>> with pool.use(), pool.turn(), pool.borrowed() as connection:
+>>> import sqlite3
+>>> pool = Connections(lambda: sqlite3.connect(":memory:"), sqlite3.Error, patience=1)
+>>> with pool.use(), pool.borrowed() as connection:
 ...     connection.execute("SELECT 1").fetchone()
 (1,)
 >>> pool.close()
@@ -15,43 +17,64 @@ on both sides. If a thread is in the middle of a transaction and does not end it
 from __future__ import annotations
 
 import os
-import sqlite3
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Condition, Lock
+from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore, Condition, Lock
+from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
 from discreet.ledger.errors import LedgerUnavailable
 
-__all__ = ["Connections"]
+__all__ = ["Connections", "busy"]
 
-_POOLS: WeakSet[Connections] = WeakSet()
+MOST = 16
+"""Connections of one process to one set of books; who needs another one waits."""
+_POOLS: WeakSet[Connections[Any]] = WeakSet()
 _spoilt = False
 """Whether this process was forked while a connection was in use."""
 
 
-class Connections:
-    """The connections to one file, made by `connect`, and to its turnstile, made by `turnstile`."""
+class Connection(Protocol):
+    """What a pool does with a connection."""
+
+    def rollback(self) -> None:
+        """Ends the transaction, if one is open."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Connections(Generic[C]):
+    """The connections to one set of books, made by `connect`, which raise `failure` when they are of no more use.
+
+    `let_go` closes what else must not live across a fork.
+    """
 
     def __init__(
-        self, connect: Callable[[], sqlite3.Connection], turnstile: Callable[[], sqlite3.Connection], patience: float
+        self,
+        connect: Callable[[], C],
+        failure: type[Exception],
+        patience: float,
+        let_go: Callable[[], None] = lambda: None,
     ) -> None:
         self._connect = connect
-        self._make_turnstile = turnstile
+        self._failure = failure
         self._patience = patience
+        self._let_go_more = let_go
         self._closed = False
         self._begin()
         _POOLS.add(self)
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._writer = Lock()
         self._change = Condition()
+        self._room = BoundedSemaphore(MOST)
         self._busy = 0
         self._forking = False
-        self._idle: list[sqlite3.Connection] = []
-        self._turnstile: sqlite3.Connection | None = None
+        self._idle: list[C] = []
 
     @contextmanager
     def use(self) -> Iterator[None]:
@@ -74,49 +97,46 @@ class Connections:
                 self._change.notify_all()
 
     @contextmanager
-    def borrowed(self) -> Iterator[sqlite3.Connection]:
+    def borrowed(self) -> Iterator[C]:
         """A connection of its own for the caller; one that met an error is not used again."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
-        sound = False
-        try:
-            yield connection
-            sound = True
-        except BaseException as error:
-            sound = not isinstance(error, sqlite3.Error)
-            raise
-        finally:
-            if sound and not self._closed:
-                connection.rollback()
-                self._idle.append(connection)
-            else:
-                connection.close()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """The exclusive right to write, among all threads and processes."""
-        deadline = time.monotonic() + self._patience
-        if not self._writer.acquire(timeout=self._patience):
+        if not self._room.acquire(timeout=self._patience):
             raise busy(self._patience)
         try:
-            if self._turnstile is None:
-                self._turnstile = self._make_turnstile()
-            pause = 0.000_25
-            while not self._turnstile.in_transaction:
-                try:
-                    self._turnstile.execute("BEGIN EXCLUSIVE")
-                except sqlite3.OperationalError as refusal:
-                    if refusal.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                        raise
-                    time.sleep(pause)
-                    pause = min(2 * pause, 0.004)
-            yield
+            connection = self._taken()
+            sound = False
+            try:
+                yield connection
+                sound = True
+            except BaseException as error:
+                sound = not isinstance(error, self._failure)
+                raise
+            finally:
+                self._give_back(connection, sound and not self._closed)
         finally:
-            if self._turnstile is not None:
-                self._turnstile.rollback()
-            self._writer.release()
+            self._room.release()
+
+    def _taken(self) -> C:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _give_back(self, connection: C, sound: bool) -> None:
+        if sound:
+            with suppress(self._failure):
+                connection.rollback()
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def drop_idle(self) -> bool:
+        """Closes the connections that nobody uses; whether there were any."""
+        dropped = False
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+                dropped = True
+        return dropped
 
     def close(self) -> None:
         """Closes the connections that are not in use now, and the others when they are handed back."""
@@ -126,11 +146,9 @@ class Connections:
             self._let_go()
 
     def _let_go(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
-        if self._turnstile is not None and not self._busy:
-            self._turnstile.close()
-            self._turnstile = None
+        self.drop_idle()
+        if not self._busy:
+            self._let_go_more()
 
     def _hush(self) -> bool:
         """Holds off all threads until `_resume`; whether no connection is left open."""
@@ -152,7 +170,7 @@ def busy(patience: float) -> LedgerUnavailable:
 
 
 _forking = Lock()
-_hushed: list[tuple[Connections, bool]] = []
+_hushed: list[tuple[Connections[Any], bool]] = []
 
 
 def _before_fork() -> None:

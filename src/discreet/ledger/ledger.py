@@ -47,7 +47,8 @@ from discreet.core.exact import Exactable
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import Opening, admit, amended, charges_under, filter_of, largest, lineage, room
-from discreet.ledger.errors import LedgerDamaged
+from discreet.ledger.addresses import store_at
+from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.notation import (
     Path,
     account_path,
@@ -68,8 +69,7 @@ from discreet.ledger.records import (
     Standing,
 )
 from discreet.ledger.registry import registry
-from discreet.ledger.sqlite import SQLiteStore
-from discreet.ledger.store import PAGE, Books, Store, pages
+from discreet.ledger.store import NOTHING, PAGE, Books, Look, Store, pages
 from discreet.ledger.verification import check
 from discreet.noise.entropy import system
 
@@ -103,12 +103,13 @@ class Ledger:
         self.id: str = origin["id"]
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> Ledger:
-        """The ledger in the file at `path`, made if there is none and `create` is set.
+    def at(cls, place: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> Ledger:
+        """The ledger at `place`, made if there is none and `create` is set: a file, or a PostgreSQL database for an
+        address such as `postgresql://host/database`.
 
         `patience` is how many seconds to wait for other writers.
         """
-        return cls(SQLiteStore(path, create=create, patience=patience))
+        return cls(store_at(place, create=create, patience=patience))
 
     def __enter__(self) -> Ledger:
         return self
@@ -141,11 +142,12 @@ class Ledger:
         if source is not None:
             plain_text("source", source, LONGEST_TEXT)
         asked = Opening(account_path(account), budget, unit, source, composition, delta_share, order)
-        with self._reading() as books:
+        look = Look(path=asked.path)
+        with self._reading(look) as books:
             known = asked.found(books)
         if known is not None:
             return known
-        with self._writing() as books:
+        with self._writing(look) as books:
             known = asked.found(books)
             if known is not None:
                 return known
@@ -164,7 +166,7 @@ class Ledger:
         """
         path = account_path(account)
         plain_text("note", note, LONGEST_TEXT, empty=True)
-        with self._writing() as books:
+        with self._writing(Look(path=path)) as books:
             accounts = lineage(books, path)
             standing = accounts[-1]
             current = filter_of(standing, accounts[0])
@@ -222,7 +224,7 @@ class Ledger:
         plain_text("note", note, LONGEST_TEXT, empty=True)
         if request is not None:
             plain_text("request", request, LONGEST_TEXT)
-        with self._writing() as books:
+        with self._writing(Look(path=path, question=asked, request=request)) as books:
             accounts = lineage(books, path)
             earlier = books.charge_for(path[0], asked)
             if earlier is not None:
@@ -236,15 +238,15 @@ class Ledger:
             content = {"kind": "charge", "account": path, "events": plain, "question": asked, "request": request}
             entry = self._append(books, content | {"note": note, "spent": spent, "states": states})
             books.put_charge(ChargeRow(entry.sequence, path, asked, request, entry.content["time"]))
-            for standing, state in zip(accounts, states, strict=True):
-                books.put_state(standing.path, canonical(state))
+            books.put_states({each.path: canonical(state) for each, state in zip(accounts, states, strict=True)})
         return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, entry.content["time"], True, None)
 
     def fits(self, account: Path, events: Event | Iterable[Event]) -> bool:
         """Whether `charge` would admit the events now; nothing is charged."""
         event = as_event(events)
-        with self._reading() as books:
-            accounts = lineage(books, account_path(account))
+        path = account_path(account)
+        with self._reading(Look(path=path)) as books:
+            accounts = lineage(books, path)
             filters = [filter_of(each, accounts[0]) for each in accounts]
         return all(filter.fits(event) for filter in filters)
 
@@ -253,7 +255,7 @@ class Ledger:
         shown. On return it is on the disk."""
         if not isinstance(payload, bytes) or len(payload) > LONGEST_PAYLOAD:
             raise InvalidArgument("payload", type(payload), f"bytes, at most {LONGEST_PAYLOAD}", "serialise it")
-        with self._writing() as books:
+        with self._writing(Look(charge=charge.sequence)) as books:
             entry = books.entry(charge.sequence)
             mine = entry is not None and (charge.ledger, charge.hash) == (self.id, entry.hash)
             if entry is None or not mine or entry.content["kind"] != "charge":
@@ -270,7 +272,7 @@ class Ledger:
         """The release of an identical question on the same data set, for free; None if there is none."""
         path = account_path(account)
         asked = digest(plain_text("question", question, LONGEST_QUESTION))
-        with self._reading() as books:
+        with self._reading(Look(path=path[:1], question=asked)) as books:
             row = books.charge_for(path[0], asked)
             stored = None if row is None else books.release(row.sequence)
         return None if stored is None else stored.payload
@@ -284,13 +286,15 @@ class Ledger:
 
         Budgets above that one count if they are in the same definition; `standing` shows each of them.
         """
-        with self._reading() as books:
-            return room(lineage(books, account_path(account)))
+        path = account_path(account)
+        with self._reading(Look(path=path)) as books:
+            return room(lineage(books, path))
 
     def standing(self, account: Path) -> tuple[Standing, ...]:
         """How the account and all above it stand, the data set first."""
-        with self._reading() as books:
-            accounts = lineage(books, account_path(account))
+        path = account_path(account)
+        with self._reading(Look(path=path)) as books:
+            accounts = lineage(books, path)
         return tuple(_standing(each, accounts[0]) for each in accounts)
 
     def accounts(self) -> tuple[Path, ...]:
@@ -336,30 +340,22 @@ class Ledger:
             return registry(books, self.id, self._clock())
 
     @contextmanager
-    def _reading(self) -> Iterator[Books]:
-        with self._store.reading() as books:
-            self._assert_grown(books)
+    def _reading(self, look: Look = NOTHING) -> Iterator[Books]:
+        seen = self._seen
+        with self._store.reading(replace(look, entry=seen.sequence)) as books:
+            _assert_grown(books, seen)
+            self._seen = books.head()
             yield books
 
     @contextmanager
-    def _writing(self) -> Iterator[Books]:
-        with self._store.writing() as books:
-            self._assert_grown(books)
+    def _writing(self, look: Look = NOTHING) -> Iterator[Books]:
+        seen = self._seen
+        with self._store.writing(replace(look, entry=seen.sequence)) as books:
+            _assert_grown(books, seen)
+            _assert_open(books)
             yield books
             head = books.head()
         self._seen = head
-
-    def _assert_grown(self, books: Books) -> None:
-        """That the books still begin with what this process has seen of them."""
-        seen = self._seen
-        if seen.sequence:
-            entry = books.entry(seen.sequence)
-            if entry is None or entry.hash != seen.hash:
-                raise LedgerDamaged(
-                    f"entry {seen.sequence} was there before and is gone or changed, as if an old copy was put back",
-                    "restore the newest copy",
-                )
-        self._seen = books.head()
 
     def _append(self, books: Books, content: dict[str, Any]) -> Entry:
         time = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
@@ -380,6 +376,25 @@ class Ledger:
         payload = None if stored is None else stored.payload
         spent, time = content["spent"], content["time"]
         return Charge(self.id, row.sequence, entry.hash, row.path, row.question, spent, time, False, payload)
+
+
+def _assert_grown(books: Books, seen: Head) -> None:
+    """That the books still begin with what this process had seen of them before it looked."""
+    if seen.sequence:
+        entry = books.entry(seen.sequence)
+        if entry is None or entry.hash != seen.hash:
+            raise LedgerDamaged(
+                f"entry {seen.sequence} was there before and is gone or changed, as if an old copy was put back",
+                "restore the newest copy",
+            )
+
+
+def _assert_open(books: Books) -> None:
+    """That the books were not moved elsewhere."""
+    last = books.last()
+    content = {} if last is None else last.content
+    if content.get("kind") == "move":
+        raise LedgerUnavailable(f"its books were moved to {content.get('to')}", "use those")
 
 
 def _standing(account: Account, dataset: Account) -> Standing:

@@ -82,9 +82,11 @@ def shown(path: Path) -> str:
 
 
 def plain_text(argument: str, value: object, longest: int, *, empty: bool = False) -> str:
-    """A text that UTF-8 can hold, no longer than `longest`."""
+    """A text that UTF-8 and every database can hold, no longer than `longest`."""
     if not isinstance(value, str) or not (value or empty) or len(value) > longest:
         raise InvalidArgument(argument, value, f"a text of {0 if empty else 1} to {longest} characters", "shorten it")
+    if "\0" in value:
+        raise InvalidArgument(argument, value, "a text without NUL characters", "remove them")
     try:
         value.encode()
     except UnicodeEncodeError:

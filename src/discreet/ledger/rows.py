@@ -1,12 +1,13 @@
 """The tables of the books and the statements on them.
 
-The statements are plain SQL with `?` for parameters, and run on anything with SQLite's `execute`.
+The statements are plain SQL with `?` for parameters. A store says how they are run: `_rows` reads, `_put` writes.
 
 >>> import sqlite3
+>>> from discreet.ledger.sqlite import SQLiteBooks
 >>> connection = sqlite3.connect(":memory:")
 >>> for statement in SCHEMA.values():
 ...     _ = connection.execute(statement)
->>> books = SQLBooks(connection)
+>>> books = SQLiteBooks(connection)
 >>> books.put_source("sha256:1f", "health")
 >>> books.owner("sha256:1f"), books.complaints()
 ('health', [])
@@ -15,8 +16,8 @@ The statements are plain SQL with `?` for parameters, and run on anything with S
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -32,7 +33,9 @@ from discreet.ledger.notation import (
 )
 from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
 
-__all__ = ["SCHEMA", "SQLBooks"]
+__all__ = ["ACCOUNT", "ACCOUNTS", "ASKED", "ENTRY", "HEAD", "LAST", "RELEASE", "REQUESTED", "SCHEMA", "SQLBooks"]
+
+PAGE_OF_RELEASES = 50
 
 SCHEMA = {
     "head": "CREATE TABLE head"
@@ -45,56 +48,78 @@ SCHEMA = {
     " question TEXT NOT NULL, request TEXT, time TEXT NOT NULL, UNIQUE (dataset, question), UNIQUE (dataset, request))",
     "releases": "CREATE TABLE releases (charge INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, payload BLOB NOT NULL)",
 }
-_ACCOUNT = "SELECT path, budget, promised, unit, state FROM accounts"
-_CHARGE = "SELECT sequence, dataset, path, question, request, time FROM charges"
+HEAD = "SELECT sequence, hash FROM head"
+LAST = "SELECT entries.sequence, text, entries.hash FROM entries JOIN head ON head.sequence = entries.sequence"
+ENTRY = "SELECT sequence, text, hash FROM entries WHERE sequence = ?"
+ACCOUNTS = "SELECT path, budget, promised, unit, state FROM accounts"
+ACCOUNT = f"{ACCOUNTS} WHERE path = ?"
+CHARGES = "SELECT sequence, dataset, path, question, request, time FROM charges"
+ASKED = f"{CHARGES} WHERE dataset = ? AND question = ?"
+REQUESTED = f"{CHARGES} WHERE dataset = ? AND request = ?"
+RELEASE = "SELECT charge, sequence, payload FROM releases WHERE charge = ?"
 
 
-class SQLBooks:
-    """The rows, within one transaction of a connection."""
+class SQLBooks(ABC):
+    """The rows, within one transaction of a database."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self.appended: int | None = None
+    def __init__(self) -> None:
+        self.appended: Head | None = None
         """The last entry that this transaction added."""
+
+    @abstractmethod
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        """What the statement reads."""
+
+    @abstractmethod
+    def _put(self, statement: str, *values: object) -> None:
+        """Runs a statement that writes."""
+
+    @abstractmethod
+    def complaints(self) -> list[str]:
+        """What the store finds wrong with its own structure."""
 
     def head(self) -> Head:
         """The last entry; sequence 0 for empty books."""
-        row = self._one("SELECT sequence, hash FROM head")
+        row = self._one(HEAD)
         if row is None:
             raise LedgerDamaged("its head is missing", "restore the last good copy")
         return Head(*_typed(row, int, str))
 
-    def append(self, entry: Entry) -> None:
-        """Adds the entry and makes it the head."""
-        self._do("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
-        self._do("UPDATE head SET sequence = ?, hash = ?", entry.sequence, entry.hash)
-        self.appended = entry.sequence
+    def append(self, *entries: Entry) -> None:
+        """Adds the entries and makes the last one the head."""
+        for entry in entries:
+            self._put("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
+        head = entries[-1].head
+        self._put("UPDATE head SET sequence = ?, hash = ?", head.sequence, head.hash)
+        self.appended = head
+
+    def last(self) -> Entry | None:
+        """The entry that the head names."""
+        return _entry(self._one(LAST))
 
     def entry(self, sequence: int) -> Entry | None:
         """One entry."""
-        row = self._one("SELECT sequence, text, hash FROM entries WHERE sequence = ?", sequence)
-        return None if row is None else Entry(*_typed(row, int, str, str))
+        return _entry(self._one(ENTRY, sequence))
 
     def entries(self, after: int, most: int) -> list[Entry]:
         """Up to `most` entries that follow `after`, in order."""
-        rows = self._do(
+        rows = self._rows(
             "SELECT sequence, text, hash FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?", after, most
         )
         return [Entry(*_typed(row, int, str, str)) for row in rows]
 
     def account(self, path: Path) -> Account | None:
         """One account."""
-        row = self._one(f"{_ACCOUNT} WHERE path = ?", canonical(path))
+        row = self._one(ACCOUNT, canonical(path))
         return None if row is None else _account(row)
 
     def accounts(self) -> list[Account]:
         """All accounts, parents before children."""
-        rows = self._do(_ACCOUNT).fetchall()
-        return sorted(map(_account, rows), key=lambda account: account.path)
+        return sorted(map(_account, self._rows(ACCOUNTS)), key=lambda account: account.path)
 
     def put_account(self, account: Account) -> None:
         """Adds or replaces the account."""
-        self._do(
+        self._put(
             "INSERT INTO accounts (path, budget, promised, unit, state) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (path) DO UPDATE"
             " SET budget = excluded.budget, promised = excluded.promised, state = excluded.state",
@@ -102,9 +127,12 @@ class SQLBooks:
             account.state,
         )
 
-    def put_state(self, path: Path, state: str) -> None:
-        """Replaces the sums of an account."""
-        self._do("UPDATE accounts SET state = ? WHERE path = ?", state, canonical(path))
+    def put_states(self, states: Mapping[Path, str]) -> None:
+        """Replaces the sums of accounts."""
+        pairs = [(canonical(path), state) for path, state in states.items()]
+        cases, marks = " ".join(["WHEN ? THEN ?"] * len(pairs)), ", ".join("?" * len(pairs))
+        values = [value for pair in pairs for value in pair] + [path for path, _ in pairs]
+        self._put(f"UPDATE accounts SET state = CASE path {cases} END WHERE path IN ({marks})", *values)
 
     def owner(self, source: str) -> str | None:
         """The data set that a source belongs to."""
@@ -113,29 +141,29 @@ class SQLBooks:
 
     def sources(self) -> dict[str, str]:
         """All sources with their data sets."""
-        return dict(_typed(row, str, str) for row in self._do("SELECT source, dataset FROM sources"))
+        return dict(_typed(row, str, str) for row in self._rows("SELECT source, dataset FROM sources"))
 
     def put_source(self, source: str, dataset: str) -> None:
         """Adds a source."""
-        self._do("INSERT INTO sources VALUES (?, ?)", source, dataset)
+        self._put("INSERT INTO sources VALUES (?, ?)", source, dataset)
 
     def charge_for(self, dataset: str, question: str) -> ChargeRow | None:
         """The charge for this question."""
-        row = self._one(f"{_CHARGE} WHERE dataset = ? AND question = ?", dataset, question)
+        row = self._one(ASKED, dataset, question)
         return None if row is None else _charge(row)
 
     def charge_with(self, dataset: str, request: str) -> ChargeRow | None:
         """The charge that this request made."""
-        row = self._one(f"{_CHARGE} WHERE dataset = ? AND request = ?", dataset, request)
+        row = self._one(REQUESTED, dataset, request)
         return None if row is None else _charge(row)
 
     def charges(self) -> Iterator[ChargeRow]:
         """All charges, in order."""
-        return map(_charge, self._do(f"{_CHARGE} ORDER BY sequence"))
+        return map(_charge, self._rows(f"{CHARGES} ORDER BY sequence"))
 
     def put_charge(self, row: ChargeRow) -> None:
         """Adds a charge."""
-        self._do(
+        self._put(
             "INSERT INTO charges (sequence, dataset, path, question, request, time) VALUES (?, ?, ?, ?, ?, ?)",
             row.sequence,
             row.path[0],
@@ -147,41 +175,46 @@ class SQLBooks:
 
     def release(self, charge: int) -> ReleaseRow | None:
         """The release for a charge."""
-        row = self._one("SELECT charge, sequence, payload FROM releases WHERE charge = ?", charge)
+        row = self._one(RELEASE, charge)
         return None if row is None else ReleaseRow(*_typed(row, int, int, bytes))
 
     def releases(self) -> Iterator[ReleaseRow]:
         """All releases, in the order of their charges."""
-        rows = self._do("SELECT charge, sequence, payload FROM releases ORDER BY charge")
-        return (ReleaseRow(*_typed(row, int, int, bytes)) for row in rows)
+        after, page = 0, "SELECT charge, sequence, payload FROM releases WHERE charge > ? ORDER BY charge LIMIT ?"
+        while rows := self._rows(page, after, PAGE_OF_RELEASES):
+            for row in rows:
+                release = ReleaseRow(*_typed(row, int, int, bytes))
+                yield release
+            after = release.charge
 
     def put_release(self, row: ReleaseRow) -> None:
         """Adds a release."""
-        self._do("INSERT INTO releases VALUES (?, ?, ?)", row.charge, row.sequence, row.payload)
+        self._put("INSERT INTO releases VALUES (?, ?, ?)", row.charge, row.sequence, row.payload)
 
     def tallies(self) -> list[Tally]:
         """The charges and releases of each account that has any."""
-        rows = self._do(
+        rows = self._rows(
             "SELECT path, COUNT(*), COUNT(charge), MIN(time), MAX(time) FROM charges"
             " LEFT JOIN releases ON charge = charges.sequence GROUP BY path"
         )
         return [Tally(tuple(json.loads(path)), *rest) for path, *rest in rows]
 
-    def complaints(self) -> list[str]:
-        """What is wrong with the structure: damaged pages or indexes, tables or triggers that do not belong."""
-        stored = dict(self._do("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
-        found = [f"the table {name} is not as it was made" for name, sql in SCHEMA.items() if stored.get(name) != sql]
-        found += [f"{name} does not belong here" for name in stored.keys() - SCHEMA.keys()]
-        if self._one("SELECT COUNT(*) FROM entries WHERE sequence < 1") != (0,):
-            found.append("there are entries before the first")
-        integrity = [message for (message,) in self._do("PRAGMA integrity_check(10)")]
-        return found + [message for message in integrity if message != "ok"]
-
-    def _do(self, statement: str, *values: object) -> sqlite3.Cursor:
-        return self._connection.execute(statement, values)
+    def _misplaced(self) -> list[str]:
+        """Rows where nothing reads them."""
+        places = {"entries": "sequence", "releases": "charge"}
+        return [
+            f"there are {table} before the first"
+            for table, number in places.items()
+            if self._one(f"SELECT COUNT(*) FROM {table} WHERE {number} < 1") != (0,)
+        ]
 
     def _one(self, statement: str, *values: object) -> Any:
-        return self._do(statement, *values).fetchone()
+        rows = self._rows(statement, *values)
+        return rows[0] if rows else None
+
+
+def _entry(row: Any) -> Entry | None:
+    return None if row is None else Entry(*_typed(row, int, str, str))
 
 
 def _account(row: tuple[Any, ...]) -> Account:

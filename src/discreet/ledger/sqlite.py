@@ -24,13 +24,16 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 from urllib.parse import quote
 
 from discreet.ledger.connections import Connections, busy
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.rows import SCHEMA, SQLBooks
+from discreet.ledger.store import NOTHING, Look
+from discreet.ledger.turnstile import Turnstile
 
-__all__ = ["SQLiteStore"]
+__all__ = ["SQLiteBooks", "SQLiteStore"]
 
 APPLICATION = 0x64695363
 """Marks a file as a ledger, in SQLite's header."""
@@ -38,6 +41,29 @@ VERSION = 1
 """The schema. A ledger of another version is refused, never guessed at."""
 ENTRIES_BETWEEN_CHECKPOINTS = 200
 """Whoever writes an entry with such a number moves the log into the file, which keeps the log at a few megabytes."""
+
+
+class SQLiteBooks(SQLBooks):
+    """The rows, within one transaction of a connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def complaints(self) -> list[str]:
+        """What is wrong with the structure: damaged pages or indexes, tables or triggers that do not belong."""
+        stored = dict(self._rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        found = [f"the table {name} is not as it was made" for name, sql in SCHEMA.items() if stored.get(name) != sql]
+        found += [f"{name} does not belong here" for name in stored.keys() - SCHEMA.keys()]
+        found += self._misplaced()
+        integrity = [message for (message,) in self._rows("PRAGMA integrity_check(10)")]
+        return found + [message for message in integrity if message != "ok"]
+
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def _put(self, statement: str, *values: object) -> None:
+        self._connection.execute(statement, values)
 
 
 class SQLiteStore:
@@ -49,41 +75,47 @@ class SQLiteStore:
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> None:
         self.path = os.path.realpath(path)
         self.patience = patience
-        self._connections = Connections(self._connect, self._turnstile, patience)
+        self._turnstile = Turnstile(self._lock, patience)
+        self._connections = Connections(self._connect, sqlite3.Error, patience, self._turnstile.close)
         _make_file(self.path, create)
         self._identity = self._on_disk()
         with self._translated():
             self._prepare()
 
     @contextmanager
-    def writing(self) -> Iterator[SQLBooks]:
+    def writing(self, look: Look = NOTHING) -> Iterator[SQLiteBooks]:
         """An exclusive transaction; on return it is on the disk."""
         pool = self._connections
-        with self._translated(), pool.use(), pool.turn(), pool.borrowed() as connection:
+        with self._translated(), pool.use(), self._turnstile.turn(), pool.borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            books = SQLBooks(connection)
+            books = SQLiteBooks(connection)
             yield books
             self._assert_in_place()
             connection.execute("COMMIT")
-            if books.appended and books.appended % ENTRIES_BETWEEN_CHECKPOINTS == 0:
+            if books.appended and books.appended.sequence % ENTRIES_BETWEEN_CHECKPOINTS == 0:
                 # What was committed is safe in the log already; a checkpoint that fails is made up for by a later one.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     @contextmanager
-    def reading(self) -> Iterator[SQLBooks]:
+    def reading(self, look: Look = NOTHING) -> Iterator[SQLiteBooks]:
         """A view of one moment."""
         pool = self._connections
         with self._translated(), pool.use(), pool.borrowed() as connection:
             connection.execute("BEGIN")
-            yield SQLBooks(connection)
+            yield SQLiteBooks(connection)
             connection.execute("COMMIT")
+
+    @property
+    def address(self) -> str:
+        """Where the books are, as people are told."""
+        return self.path
 
     def close(self) -> None:
         """Lets go of the file."""
         self._connections.close()
 
-    def _turnstile(self) -> sqlite3.Connection:
+    def _lock(self) -> sqlite3.Connection:
         lock = f"{self.path}-lock"
         with suppress(OSError):
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
@@ -111,7 +143,7 @@ class SQLiteStore:
         pool = self._connections
         with pool.use(), pool.borrowed() as connection:
             if _is_blank(connection):
-                with pool.turn():
+                with self._turnstile.turn():
                     if _is_blank(connection):
                         _set_log(connection)
                         connection.execute("BEGIN IMMEDIATE")
@@ -123,7 +155,7 @@ class SQLiteStore:
                         connection.execute("COMMIT")
             _assert_ours(connection)
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                with pool.turn():
+                with self._turnstile.turn():
                     _set_log(connection)
 
     def _on_disk(self) -> tuple[int, int]:

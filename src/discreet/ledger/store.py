@@ -11,17 +11,34 @@ are written, and when, is decided in `ledger.py`. The law every store must keep:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from discreet.ledger.notation import Path
 from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
 
-__all__ = ["PAGE", "Books", "Store", "pages"]
+__all__ = ["NOTHING", "PAGE", "Books", "Look", "Store", "pages"]
 
 PAGE = 500
 """Entries that are read at a time."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a transaction will read first. It changes no result: a store across a network fetches it all at once."""
+
+    entry: int = 0
+    path: Path = ()
+    """The account, with all above it."""
+    question: str | None = None
+    request: str | None = None
+    charge: int = 0
+    """The entry of a charge, with its release."""
+
+
+NOTHING = Look()
 
 
 class Books(Protocol):
@@ -30,8 +47,11 @@ class Books(Protocol):
     def head(self) -> Head:
         """The last entry; sequence 0 for empty books."""
 
-    def append(self, entry: Entry) -> None:
-        """Adds the entry and makes it the head."""
+    def append(self, *entries: Entry) -> None:
+        """Adds the entries and makes the last one the head."""
+
+    def last(self) -> Entry | None:
+        """The entry that the head names."""
 
     def entry(self, sequence: int) -> Entry | None:
         """One entry."""
@@ -48,8 +68,8 @@ class Books(Protocol):
     def put_account(self, account: Account) -> None:
         """Adds or replaces the account."""
 
-    def put_state(self, path: Path, state: str) -> None:
-        """Replaces the sums of an account."""
+    def put_states(self, states: Mapping[Path, str]) -> None:
+        """Replaces the sums of accounts."""
 
     def owner(self, source: str) -> str | None:
         """The data set that a source belongs to."""
@@ -101,10 +121,14 @@ def pages(books: Books, after: int, until: int | None = None) -> Iterator[Entry]
 class Store(Protocol):
     """Where books are kept."""
 
-    def writing(self) -> AbstractContextManager[Books]:
+    @property
+    def address(self) -> str:
+        """Where the books are, as people are told."""
+
+    def writing(self, look: Look = NOTHING) -> AbstractContextManager[Books]:
         """An exclusive, durable transaction."""
 
-    def reading(self) -> AbstractContextManager[Books]:
+    def reading(self, look: Look = NOTHING) -> AbstractContextManager[Books]:
         """A view of one moment."""
 
     def close(self) -> None:

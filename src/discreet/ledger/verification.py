@@ -33,7 +33,7 @@ from discreet.ledger.notation import (
 from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
 from discreet.ledger.store import Books, Store, pages
 
-__all__ = ["Verifier", "check"]
+__all__ = ["Verifier", "check", "examine"]
 
 
 class _Broken(Exception):
@@ -50,6 +50,8 @@ class Verifier:
     charges: dict[int, ChargeRow] = field(default_factory=dict)
     releases: dict[int, tuple[int, str]] = field(default_factory=dict)
     """For each charge, the entry of its release and the digest of the payload."""
+    moved: bool = False
+    """Whether the books go on elsewhere."""
     _terms: dict[Path, tuple[Loss | None, Loss | None, Unit | None]] = field(default_factory=dict)
     _filters: dict[Path, Filter] = field(default_factory=dict)
     _keys: set[tuple[str, str, str]] = field(default_factory=set)
@@ -91,6 +93,9 @@ class Verifier:
         follows = content["sequence"] == expected and content["previous"] == self.head.hash
         _assert(follows, "it does not continue the entry before it")
         _assert((content["kind"] == "ledger") == (expected == 1), "a chain begins with its only entry 'ledger'")
+        _assert(
+            (content["kind"] == "arrive") == self.moved, "books that were moved go on with an arrival, no others do"
+        )
         return content
 
     def _ledger(self, sequence: int, content: dict[str, Any], books: Books) -> None:
@@ -152,6 +157,14 @@ class Verifier:
         _assert(charge not in self.releases, "its charge had a release before")
         self.releases[charge] = sequence, content["payload"]
 
+    def _move(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The books go on elsewhere."""
+        self.moved = True
+
+    def _arrive(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The books go on here."""
+        self.moved = False
+
 
 _READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
     "ledger": Verifier._ledger,
@@ -160,6 +173,8 @@ _READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
     "amend": Verifier._amend,
     "charge": Verifier._charge,
     "release": Verifier._release,
+    "move": Verifier._move,
+    "arrive": Verifier._arrive,
 }
 
 
@@ -168,10 +183,15 @@ def check(store: Store, anchor: Head | None = None) -> Report:
     verifier = Verifier()
     try:
         with store.reading() as books:
-            verifier.follow(books)
-            fault = verifier.fault or _anchored(books, anchor) or next(_differences(verifier, books), None)
+            return examine(books, anchor, verifier)
     except LedgerDamaged as damage:
-        fault = verifier.fault or Fault(None, str(damage))
+        return Report(verifier.head, verifier.fault or Fault(None, str(damage)))
+
+
+def examine(books: Books, anchor: Head | None, verifier: Verifier) -> Report:
+    """Reads the books within a transaction as a whole, with a verifier that has read nothing yet."""
+    verifier.follow(books)
+    fault = verifier.fault or _anchored(books, anchor) or next(_differences(verifier, books), None)
     return Report(verifier.head, fault)
 
 

@@ -34,6 +34,7 @@ from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.exact import Exactable, at_least, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
+from discreet.core.processes import Home
 from discreet.core.rounding import float_up, log_up
 from discreet.mechanisms.additive import END, comparable, flag, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
@@ -160,6 +161,7 @@ class SparseVectorRun:
         self._mechanism = mechanism
         self._entropy = entropy
         self._left = mechanism.positives
+        self._home = Home()
         self._lock = Lock()
         noise = discrete_laplace(mechanism.threshold_scale, entropy=entropy)
         self._threshold = mechanism.threshold + int(noise)
@@ -177,6 +179,8 @@ class SparseVectorRun:
         """Above or below; raises when the run is over."""
         steps = to_steps(count, INTEGERS, False, 1).reshape(())
         private = self._entropy.private
+        if self._home.left:
+            raise BudgetExceeded("in a forked process", "of the process that paid", "start another run and pay for it")
         with self._lock:
             if self.exhausted:
                 raise BudgetExceeded("of one more question", "of 0 positives", "start another run and pay for it")

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from discreet.core.losses import Loss
 from discreet.sql import exports
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import quoted
+from discreet.sql.evaluation import desk
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Drawn
@@ -187,35 +187,41 @@ def _keys(query: Query) -> Iterator[str]:
             yield output.name
 
 
+def _raised(spans: Spans) -> Iterator[str]:
+    """What was put back, and into which columns."""
+    raised = [
+        measure.name
+        for index, measure in enumerate(spans.measures)
+        if any(spans.noisy.raised(statistic) > 1 for statistic in spans.sums.needs(index))
+    ]
+    tally = spans.noisy.tally
+    if raised and tally is not None:
+        yield (
+            f"Clipping took about {tally.lost / (tally.lost + tally.kept):.0%} of all rows or more: {', '.join(raised)}"
+            f" are raised in proportion, times {tally.raised:.3g}, as if heavy units were spread over the groups as"
+            " others are."
+        )
+
+
 def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
     uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
     if uncovered and spans.noisy.norms is not None:
         kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
         used = {s.weighing for index in uncovered.values() for s in spans.sums.needs(index)} or {0}
         limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
-        told = ", ".join(uncovered)
-        yield f"Each unit's rows weigh at most {limits} ({kind} over groups)."
-        raised = max((spans.noisy.raised(s) for s in spans.measurement.statistics), default=1.0)
-        if raised > 1:
-            yield (
-                f"Heavier units lost about {1 - 1 / raised:.0%} of all rows, which are put back in proportion. The"
-                f" intervals of {told} do not cover how those units differ from others: declare max_rows to include it."
-            )
-        else:
-            yield f"The intervals of {told} do not cover what heavier units lost: declare max_rows to include it."
+        yield (
+            f"Each unit's rows weigh at most {limits} ({kind} over groups): {', '.join(uncovered)} may be off by what"
+            " heavier units lost, which the intervals do not cover unless max_rows is declared."
+        )
+    yield from _raised(spans)
     if spans.noisy.hidden_below is not None:
         least = f"{spans.noisy.hidden_below:,.0f}"
-        yield f"Groups of fewer than about {least} units are withheld; declare values to see all."
+        yield (
+            f"Groups are withheld whose units weigh less than about {least} together (one in many groups weighs less in"
+            " each); declare values to see all."
+        )
     if not private:
         yield "NOT PRIVATE: the noise came from a test seed."
-
-
-@cache
-def _desk() -> Any:
-    """An empty database in memory, where released values are worked on."""
-    import duckdb
-
-    return duckdb.connect(":memory:", config={"threads": 1})
 
 
 def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -242,7 +248,7 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
         f" ORDER BY {order}{quoted(_PLACE)}{limit}"
     )
     try:
-        rows: list[tuple[Any, ...]] = _desk().cursor().execute(statement).fetchall()
+        rows: list[tuple[Any, ...]] = desk().execute(statement).fetchall()
         return rows
     except duckdb.Error:
         reason = "its outputs, HAVING, ORDER BY or LIMIT failed on the released values"

@@ -6,12 +6,13 @@ when doubled. A unit's bucket is the index of the first candidate that its norm 
 
 >>> [str(norm) for norm in Caps.up_to(5).norms]
 ['1', '3/2', '2', '5/2', '3', '7/2', '4', '5']
->>> Caps.fixed(3).bucket("y", squared=True)
-'CASE WHEN y <= 9.0::DOUBLE THEN 0 ELSE 1 END'
+>>> Caps.up_to(2).bucket("s")       # doctest: +ELLIPSIS
+"...SUBSTRING('00123', CAST(CASE WHEN s <= 2.0e0 THEN 0e0 + CEIL(s / 0.5e0) ELSE 5e0 END AS INTEGER), 1)..."
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +29,13 @@ MARGIN = 1 + Fraction(1, 1 << 30)
 OCTAVES, HALVES, QUARTERS = 20, 10, 5
 """Candidates go up to 2^20 rows of one unit, where noise is larger than almost any count; up to 2^10 in halves of an
 octave, up to 2^5 in quarters."""
+RANGES = (
+    (0, 1 << QUARTERS, Fraction(1, H)),
+    (1 << QUARTERS, 1 << HALVES, Fraction(16)),
+    (1 << HALVES, 1 << 15, Fraction(1 << 10)),
+    (1 << 15, 1 << OCTAVES, Fraction(1 << 15)),
+)
+"""Between two ends, candidates are multiples of a step, except for the limit."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,26 @@ class Caps:
         """How far one unit can move the totals of a statistic whose rows add at most `bound` steps each."""
         return ceil(bound * self.norms[cut] * G * H * MARGIN)
 
-    def bucket(self, norm: str, *, squared: bool) -> str:
-        """The index of the first candidate that the norm is within, in SQL; their number if there is none.
+    def bucket(self, norm: str) -> str:
+        """The index of the first candidate that the norm, a double, is within, in SQL; their number if there is none.
 
-        Norms come as they are or squared; candidates and their squares are doubles, so the comparison is exact.
+        It is looked up in a text that has a character for each step. Steps are powers of two, so nothing is rounded. A
+        CASE with an arm for each candidate takes longer, to plan and to run.
         """
-        ends = [cap**2 if squared else cap for cap in self.norms]
-        within = " ".join(f"WHEN {norm} <= {float(end)!r}::DOUBLE THEN {place}" for place, end in enumerate(ends))
-        return f"CASE {within} ELSE {len(ends)} END"
+        return _looked_up(self.norms, norm)
+
+
+@lru_cache(maxsize=256)
+def _looked_up(norms: tuple[Fraction, ...], norm: str) -> str:
+    last = norms[-1]
+    arms, found = [], list[int]()
+    for start, end, step in RANGES:
+        if start < last:
+            most = min(last, Fraction(end))
+            before = len(found) - start // step
+            arms.append(f"WHEN {norm} <= {float(most)!r}e0 THEN {before}e0 + CEIL({norm} / {float(step)!r}e0)")
+            steps = range(start // step + 1, ceil(most / step) + 1)
+            found += [bisect_left(norms, min(number * step, last)) for number in steps]
+    table = "".join(chr(ord("0") + bucket) for bucket in (*found, len(norms)))
+    place = f"CASE {' '.join(arms)} ELSE {len(table)}e0 END"
+    return f"ASCII(SUBSTRING('{table}', CAST({place} AS INTEGER), 1)) - {ord('0')}"

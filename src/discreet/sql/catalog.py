@@ -32,6 +32,8 @@ class Column:
     type: Type
     bounds: Bounds | None = None
     values: Categories | None = None
+    found: bool = False
+    """Whether the values were found in a public table, and not declared."""
 
     def __post_init__(self) -> None:
         if self.type not in get_args(Type):

@@ -28,6 +28,8 @@ class Dialect:
     """What sqlglot calls it."""
     wide = "HUGEINT"
     """A type for whole numbers of more than 64 bits."""
+    narrow = "TINYINT"
+    """A type for small numbers: engines may then number groups instead of hashing them."""
     double = "DOUBLE"
 
     def lowered(self, node: Node) -> Node:

@@ -17,12 +17,13 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any
 
+from discreet.core.processes import forever
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import quoted
 from discreet.sql.plan import Expression, Ref
 from discreet.sql.selection import text_of
 
-__all__ = ["computed"]
+__all__ = ["computed", "desk"]
 
 TYPES: dict[Type, str] = {
     "integer": "BIGINT",
@@ -33,8 +34,18 @@ TYPES: dict[Type, str] = {
     "timestamp": "TIMESTAMP",
 }
 _lock = Lock()
-_connections: dict[int, Any] = {}
-"""One connection to an empty database for this process; a forked one opens its own."""
+_connections: list[Any] = []
+"""One connection to an empty database, for the whole process."""
+
+
+def desk() -> Any:
+    """A cursor of an empty database in memory, where values that may be seen are worked on."""
+    with _lock:
+        if not _connections:
+            import duckdb
+
+            _connections.append(duckdb.connect(":memory:", config={"threads": 1}))
+        return _connections[0].cursor()
 
 
 def computed(expressions: Sequence[Expression], columns: Mapping[Ref, Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -42,18 +53,15 @@ def computed(expressions: Sequence[Expression], columns: Mapping[Ref, Sequence[A
     listed = ", ".join(f"UNNEST(CAST(? AS {TYPES[ref.type]}[])) AS {quoted(ref.name)}" for ref in columns)
     wanted = ", ".join(text_of(expression) for expression in expressions)
     values = [[float(v) if isinstance(v, Fraction) else v for v in column] for column in columns.values()]
-    with _lock:
-        rows: list[tuple[Any, ...]] = (
-            _connection().execute(f"SELECT {wanted} FROM (SELECT {listed})", values).fetchall()
-        )
+    rows: list[tuple[Any, ...]] = desk().execute(f"SELECT {wanted} FROM (SELECT {listed})", values).fetchall()
     return rows
 
 
-def _connection() -> Any:
-    process = os.getpid()
-    if process not in _connections:
-        import duckdb
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = Lock()
+    while _connections:
+        forever(_connections.pop())
 
-        _connections.clear()
-        _connections[process] = duckdb.connect(":memory:", config={"threads": 1})
-    return _connections[process]
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

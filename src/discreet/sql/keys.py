@@ -33,6 +33,7 @@ from discreet.sql.functions import FUNCTIONS, interval
 from discreet.sql.intervals import EVERYTHING, Interval
 from discreet.sql.origins import Origins
 from discreet.sql.plan import Call, Expression, Literal, Named, Ref, Relation
+from discreet.sql.relations import names_in
 
 __all__ = ["MOST", "listed"]
 
@@ -58,7 +59,21 @@ def listed(relation: Relation, keys: tuple[Named, ...]) -> tuple[Named, ...]:
             return keys
         found.append(replace(key, values=Categories(values)))
     many = math.prod(len(key.values) for key in found if key.values is not None)
-    return keys if many > MOST and any(key.values is None for key in keys) else tuple(found)
+    if any(key.values is None for key in keys):
+        # Columns of one public table hold few of all combinations of their values.
+        tables = [table for key in keys for table in _tables(relation, key.expression)]
+        return keys if many > MOST or len({*tables}) < len(tables) else tuple(found)
+    if many > MOST_COMBINATIONS:
+        remedy = "group by fewer columns, or by coarser ones"
+        raise Unsupported("this question", f"it has {many:,} groups, more than {MOST_COMBINATIONS:,}", remedy)
+    return tuple(found)
+
+
+def _tables(relation: Relation, expression: Expression) -> set[str]:
+    """The public tables in which the values of a key were found."""
+    origins = Origins(relation, listing)
+    used = names_in(origins.lowered(expression))
+    return {source.table for name, source in origins.sources.items() if name in used and source.table is not None}
 
 
 def listing(relation: Relation, expression: Expression) -> Values | None:

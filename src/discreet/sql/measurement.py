@@ -54,6 +54,8 @@ BALANCE, TALLIED = 0.45, 1.4
 """How much of the noise's deviation counts beside what clipping takes; more where most of that is put back."""
 SCALE = 1 << 10
 """Parts in a unit's weight in the search for C."""
+CLEAR = 5
+"""How many times the search's noise what is looked for must be, where units are weighed in the search."""
 Heavy = tuple[float, float]
 WEIGHINGS = 3
 """By rows, by groups, by rows in averages (`Statistic.weighing`)."""
@@ -79,9 +81,13 @@ class Noisy:
     tally: Tally | None = None
     """How much clipping by rows took of everything."""
 
-    def raised(self, statistic: Statistic, away: float = 0.0) -> float:
+    def raised(self, statistic: Statistic) -> float:
         """By what to multiply the sums of a statistic, to put back what clipping took."""
-        return 1.0 if self.tally is None or statistic.weighing else self.tally.raised(away)
+        return 1.0 if self.tally is None or statistic.weighing else self.tally.raised
+
+    def most_raised(self, statistic: Statistic, away: float) -> float:
+        """The most that this may have to be, with the tally `away` deviations off."""
+        return 1.0 if self.tally is None or statistic.weighing else self.tally.at_most(away)
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,7 @@ class Measurement:
         slope = keys * self._error(weighing)
         widest = 0 if self.norm == "l1" or weighing else min((keys.bit_length() - 1) // 2, SCALE.bit_length() - 1)
         doubt = 2 / float(epsilon)
-        weighed = doubt * 2.0**widest * 2 <= slope and not mean
+        weighed = doubt * 2.0**widest * CLEAR <= slope and not mean
         search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1 and not mean)
         allowed = sum(counts.values()) * (SCALE // CLIPPED_IN_MEANS) if mean else 0
         parts = {spread: SCALE >> max(widest - spread, 0) if weighed else SCALE for _, spread in counts}
@@ -220,7 +226,7 @@ class Measurement:
             shared = 2.0 ** (widest + 0.5) if weighed else sqrt(min(2.0**widest, float(caps.norms[cut])))
             # What the search's noise could hide counts as little, the more the larger the norm: it must not end at
             # norms that nobody has. At the last ones this is some ten times the noise.
-            patience = (cut / 26) ** 8 if weighed else 1.5 + cut / 4 + (cut / 16) ** 4
+            patience = (cut / 26) ** 8 if weighed else 2.5 + cut / 12 + (cut / 18) ** 4
             least.append((0.0 if mean else slope / shared) + doubt * patience)
             questions.append(min(max(ceil(SCALE * least[-1]) + allowed - taken, -END), END))
         said = search.release(questions, entropy=entropy).values
@@ -238,7 +244,8 @@ class Measurement:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
         noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(weighing).norms[0])
-        return float(noise) * (TALLIED if self.tallied else BALANCE) * (1 if self.norm == "l2" else sqrt(2))
+        balance = TALLIED if self.tallied and not weighing else BALANCE
+        return float(noise) * balance * (1 if self.norm == "l2" else sqrt(2))
 
     def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
@@ -315,7 +322,9 @@ class Measurement:
             by_groups = {(bucket, 0): count for bucket, count in groups.by_groups.items()}
             counts = by_groups if each == 1 else groups.by_rows
             groups_shown = len(listed) if listed else TYPICAL_KEYS
-            cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, seen)
+            # Where max_rows is declared, intervals tell how many units lie above: no candidate is left out.
+            limit = seen if self.max_rows is None else None
+            cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, limit)
         keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
         columns = []
         for j, exact in enumerate(self.totals(groups, keys, cuts)):

@@ -51,6 +51,8 @@ class Source:
     type: Type
     values: tuple[Any, ...] | None = None
     bounds: Bounds | None = None
+    table: str | None = None
+    """The public table in which the values were found, if they were."""
 
 
 class Origins:
@@ -99,7 +101,8 @@ class Origins:
             case Scan(table):
                 declared = table.column(column.name)
                 values = None if declared.values is None else declared.values.values
-                return self._source(column, path, Source(declared.type, values, declared.bounds))
+                found = path + table.name if declared.found else None
+                return self._source(column, path, Source(declared.type, values, declared.bounds, found))
             case Filter(below):
                 return self._column(column, below, path)
             case Project(below, columns):

@@ -4,8 +4,8 @@ The form. ℓ1 weights with Laplace noise cost (statistics × groups of a unit),
 root, times what the tail of a Gaussian costs. So a budget with a δ gets Laplace noise where units touch few sums, by
 what is declared, and Gaussian noise elsewhere; a pure budget always Laplace.
 
-The limits. A unit with at most a few rows, by declaration, needs no clipping. Otherwise the norm is found with a share
-of ε, up to the declared limit. Counts of units have a norm of their own.
+The limits. A unit with at most a few rows, by declaration, needs no clipping, the more where there are few groups.
+Otherwise the norm is found with a share of ε, up to the declared limit. Counts of units have a norm of their own.
 
 >>> counted = Statistic("rows", None)
 >>> facts = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
@@ -40,14 +40,14 @@ __all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "l
 
 Budget = PureDP | ApproxDP
 
-SEARCH_SHARE = Fraction(1, 10)
-"""The part of ε that finds clipping norms."""
+LEAST_SHARE, MOST_SHARE = 10, 3
+"""One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
 THRESHOLD_SHARE = Fraction(1, 100)
 """The part of the budget's δ that keys which are not listed may cost."""
 GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
 """Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
-FEW_ROWS = 5
-"""Up to this many rows of a unit, by declaration, are not clipped."""
+FEW_ROWS, FEW_CELLS = 5, 64
+"""Up to this many rows of a unit, by declaration, are not clipped; nor up to so many over the number of groups."""
 FEW_GROUPS = 4
 """The same for groups, in counts of units."""
 NEAR = Fraction(101, 100)
@@ -91,8 +91,10 @@ def plan(
     budget: Budget,
     epsilon: Fraction,
     ranks: tuple[Rank, ...] = (),
+    whole: bool = False,
 ) -> Measurement:
-    """The measurement that answers from these statistics and ranks for ε.
+    """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
+    below, so that nothing is clipped.
 
     Statistics and quantiles share ε, and δ, by their numbers of measures; statistics that only quantiles' keys need
     count as one.
@@ -108,11 +110,11 @@ def plan(
     groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
     touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
     laplace = not delta or touched <= _few(epsilon, delta)
-    weights = _weights(keys, max_rows, laplace) if owned else None
+    weights = _weights(keys, max_rows, laplace, whole) if owned else None
     norm: Norm = "l1" if laplace else "l2"
     asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
     fresh = Measurement(statistics, norm, Fraction(1), changes, weights, quantiles=asked)
-    search = epsilon * SEARCH_SHARE if fresh.searched else None
+    search = epsilon / _share(TYPICAL_KEYS if keys is None else keys) if fresh.searched else None
     searches = replace(fresh, search_epsilon=search).searches
     left = epsilon - sum(searches)
     share = Fraction(len(ranks), len(ranks) + len(statistics))
@@ -137,15 +139,20 @@ def _few(epsilon: Fraction, delta: Fraction) -> float:
     return (0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
 
 
-def _weights(keys: int | None, max_rows: int | None, laplace: bool) -> Weights:
-    few = max_rows is not None and max_rows <= FEW_ROWS
+def _share(keys: int) -> int:
+    """One part in so many of ε is for the search: the fewer groups, the more each unit above the norm counts."""
+    return min(MOST_SHARE + isqrt(max(keys, 1) - 1), LEAST_SHARE)
+
+
+def _weights(keys: int | None, max_rows: int | None, laplace: bool, whole: bool) -> Weights:
+    few = max_rows is not None and (whole or max_rows <= max(FEW_ROWS, FEW_CELLS // (keys or TYPICAL_KEYS)))
     rows = Caps.fixed(max_rows) if few and max_rows is not None else Caps.up_to(max_rows)
     limits = [limit for limit in (keys, max_rows) if limit is not None]
     groups = min(limits) if limits else None
     if groups is None:
         return Weights("l1" if laplace else "l2", rows, Caps.up_to(None))
     most = groups if laplace else isqrt(groups - 1) + 1 if groups else 1
-    units = Caps.fixed(max(most, 1)) if groups <= FEW_GROUPS else Caps.up_to(most)
+    units = Caps.fixed(max(most, 1)) if whole or groups <= FEW_GROUPS else Caps.up_to(most)
     return Weights("l1" if laplace else "l2", rows, units)
 
 
@@ -256,11 +263,12 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     if measurement.weights is None:
         said.append("each row adds to one group")
     elif measurement.searched:
-        said.append("units with many rows weigh less, down to a limit found with a tenth of ε")
+        share = _share(TYPICAL_KEYS if keys is None else keys)
+        said.append(f"units with many rows weigh less, down to a limit found with a {_ORDINALS[share]} of ε")
         if measurement.tallied:
             said.append("what they lose by that is put back in proportion")
     else:
-        said.append("no unit is clipped, by what is declared")
+        said.append("no unit is clipped that keeps to what is declared")
     for table, most in sorted(limits_in(query.aggregate.input)):
         said.append(f"joins let a row meet up to {most:,} rows of {table} and leave out the others")
     if not query.aggregate.keys:
@@ -272,6 +280,7 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     return "; ".join(said)
 
 
+_ORDINALS = {3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
 _KINDS = {
     "rows": "the number of rows",
     "present": "the number of values",

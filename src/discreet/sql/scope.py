@@ -191,7 +191,7 @@ def scan(table: Table) -> Rows:
             column.name,
             Ref(column.name, column.type),
             column.bounds,
-            column.values,
+            None if column.found else column.values,
             table.name.lower(),
             unit=table.private and table.unit is not None and column.name.lower() == table.unit.lower(),
             origin=(table.name.lower(), column.name.lower()),

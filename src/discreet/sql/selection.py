@@ -59,9 +59,8 @@ class Selection:
         match relation:
             case Scan(table):
                 return self._scan(table, used)
-            case Filter(below, predicate):
-                needed = None if used is None else used | names_in(predicate)
-                return f"SELECT * FROM ({self.select(below, needed)}) AS i WHERE {self.text_of(predicate)}"
+            case Filter():
+                return f"SELECT * FROM {self.source(relation, used)}"
             case Project(below, columns):
                 kept = [column for column in columns if used is None or column.name in used]
                 needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
@@ -81,6 +80,13 @@ class Selection:
                     shown = [f"{self._quoted(have)} AS {self._quoted(want)}" for have, want in pairs] + owner
                     parts.append(f"SELECT {', '.join(shown)} FROM ({self.select(part)}) AS i")
                 return " UNION ALL ".join(parts)
+
+    def source(self, relation: Relation, used: frozenset[str] | None = None) -> str:
+        """What stands after FROM to read the relation; a filter is its WHERE, which nothing but GROUP BY may follow."""
+        if isinstance(relation, Filter):
+            needed = None if used is None else used | names_in(relation.predicate)
+            return f"({self.select(relation.input, needed)}) AS i WHERE {self.text_of(relation.predicate)}"
+        return f"({self.select(relation, used)}) AS i"
 
     def _scan(self, table: Table, used: frozenset[str] | None) -> str:
         shown = [

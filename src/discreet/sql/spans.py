@@ -2,8 +2,8 @@
 
 Each sum lies, with the stated probability, between its released value less and plus the reach of its noise; clipping
 takes at most a known amount from each, where it is known how many rows a unit has. Where it is not known, but what was
-lost is put back in proportion, both ends are raised by as much as that may be off. A measure's interval is its range
-over the box of its sums' intervals.
+lost in all is, the interval reaches from what is left to that raised by all that may be lost. A measure's interval is
+its range over the box of its sums' intervals.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from discreet.sql.quantiles import LEVEL
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Spans"]
+
+FAR = 1e6
+"""Ends of intervals are raised by no more than this, where hardly anything is known of what was lost."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,11 @@ class Spans:
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
         raised = self.noisy.raised(statistic)
         lost = self._lost(statistic.weighing, tail / 2)
-        if math.isinf(lost) and raised > 1:
-            reach, away = self._reach(tail / 2) * scale, self._reach(tail / 4)
-            factors = [self.noisy.raised(statistic, off) for off in (-away, away)]
-            ends = [end * factor for end in (value - reach, value + reach) for factor in factors]
-            return min(ends), max(ends)
+        if math.isinf(lost) and self.noisy.tally is not None and not statistic.weighing:
+            reach = self._reach(tail / 2) * scale
+            most = self.noisy.most_raised(statistic, self._reach(tail))
+            far = [end * factor for end in (value - reach, value + reach) for factor in (1.0, raised, min(most, FAR))]
+            return min(far), max(far)
         if lost in (0.0, math.inf):
             reach, lost = self._reach(tail) * scale, 0.0
         else:

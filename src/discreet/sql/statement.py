@@ -18,22 +18,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any
+from typing import Literal as OneOf
 
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.dialect import DUCKDB, Dialect
-from discreet.sql.plan import Aggregate, Call, Expression, Relation
+from discreet.sql.plan import Aggregate, Call, Expression, Literal, Relation
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
 from discreet.sql.statistics import Statistic
 
-__all__ = ["Groups", "Norm", "Weights", "clipped", "statement"]
+__all__ = ["Groups", "Norm", "Weights", "clipped", "only_listed", "statement"]
 
-Norm = Literal["l1", "l2"]
+Norm = OneOf["l1", "l2"]
 OF_UNITS = ("SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
 """What `tally.py` wants to know of units, besides the octave of their rows."""
 NOTHING = "CAST(NULL AS BIGINT)"
+WRITTEN = 200
+"""Listed values of a key that are written into a statement."""
 CELLS = 4
 """The number of the first part that counts rows by cell."""
 Key = tuple[Any, ...]
@@ -80,13 +84,47 @@ def statement(
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
-    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM ({selection.select(aggregate.input, used)}) AS i"
-    rows = f"SELECT {', '.join([*keys, *owner, *values, *counted] or ['one'])} FROM ({rows}) AS i"
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used)}"
+    listed = _listed(aggregate, selection) if owner else []
+    if values or listed:
+        only = f" WHERE {' AND '.join(listed)}" if listed else ""
+        rows = f"SELECT {', '.join([*keys, *owner, *values, *counted])} FROM ({rows}) AS i{only}"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
-    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics), 1 + len(OF_UNITS) if owner else 1)
+    least = 1 if weights is None else 1 + len(OF_UNITS) if weights.norm == "l2" else 2
+    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics), least)
     shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
+
+
+def only_listed(aggregate: Aggregate) -> dict[int, tuple[Any, ...]]:
+    """The keys, by place, whose rows are read only where they have a listed value: others are in no group, and would
+    only make their units heavier. Long lists are not written into statements."""
+    lists = {place: key.values.values for place, key in enumerate(aggregate.keys) if key.values is not None}
+    if len(lists) < len(aggregate.keys):
+        return {}
+    return {place: values for place, values in lists.items() if len(values) <= WRITTEN or _is_range(values)}
+
+
+def _is_range(values: Sequence[Any]) -> bool:
+    whole = all(type(value) is int for value in values)
+    return whole and len({*values}) == max(values) - min(values) + 1
+
+
+def _listed(aggregate: Aggregate, selection: Selection) -> list[str]:
+    conditions = []
+    for place, values in only_listed(aggregate).items():
+        kind = aggregate.keys[place].expression.type
+        exact = [Fraction(value) if isinstance(value, float) else value for value in values if value is not None]
+        known = [selection.text_of(Literal(value, kind)) for value in exact]
+        if _is_range(values):
+            ends = (selection.text_of(Literal(end, kind)) for end in (min(values), max(values)))
+            said = [f"k{place} BETWEEN {' AND '.join(ends)}"]
+        else:
+            said = [f"k{place} IN ({', '.join(known)})"] if known else []
+        said += [f"k{place} IS NULL"] if None in values else []
+        conditions.append(f"({' OR '.join(said)})")
+    return conditions
 
 
 @dataclass(frozen=True)
@@ -157,53 +195,54 @@ def _double(argument: Expression, relation: Relation) -> Expression:
 
 def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
     """Units are weighed by their norms, which take a pass over their rows before the passes that sum."""
-    squared, double, kept = weights.norm == "l2", shape.dialect.double, shape.dialect.kept
-    root, power = ("SQRT", f"CAST(n AS {double}) * n") if squared else ("", f"CAST(n AS {double})")
-    owned = _within("b, g", weights.rows)
-    parts = []
-    if shape.of_rows:
-        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
-        parts.append(f"SELECT {shape.row(f'0, b, {NOTHING}, {NOTHING}', sums)} FROM r JOIN {owned}{shape.grouped('b')}")
-    for i in range(shape.cells):
-        shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
-        parts.append(f"SELECT {shown} FROM r JOIN {owned} WHERE c{i} IS NOT NULL{shape.grouped('b', f'c{i}')}")
+    squared, dialect = weights.norm == "l2", shape.dialect
+    number = f"CAST(n AS {dialect.double})"
+    parts, norms, weighed = [], ["u"], ["u"]
     if shape.of_rows or shape.cells:
-        log2 = shape.dialect.log2
-        of_units = (f"CAST(FLOOR({log2('t')}) AS INTEGER)", *OF_UNITS)
-        parts.append(_histogram(2, "b", f"CAST(FLOOR({log2(f't / {root}(y)')}) AS INTEGER)", shape, of_units))
+        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
+        if sums:
+            shown = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums)
+            parts.append(f"SELECT {shown} FROM r JOIN q USING (u){shape.grouped('b')}")
+        for i in range(shape.cells):
+            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
+            joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
+            parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
+        # In ℓ1 a unit's norm is the number of its rows.
+        octave, spread = (f"CAST(FLOOR({dialect.log2(value)}) AS INTEGER)" for value in ("t", "t / s"))
+        found = (spread, shape, (octave, *OF_UNITS)) if squared else ("0", shape)
+        parts.append(_histogram(2, "b", *found))
+        norms += [f"SQRT(SUM({number} * n)) AS s", f"SUM({number}) AS t"] if squared else [f"SUM({number}) AS s"]
+        weighed += [*(["s", "t"] if squared else []), *_bucket("s", weights.rows, "b", "g", dialect)]
     if shape.of_units:
         shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", "SUM(h)"])
-        parts.append(f"SELECT {shown} FROM p JOIN {_within('e, h', weights.units)}{shape.grouped('e')}")
+        parts.append(f"SELECT {shown} FROM p JOIN q USING (u){shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
+        norms.append("SQRT(COUNT(*)) AS w" if squared else f"CAST(COUNT(*) AS {dialect.double}) AS w")
+        weighed += _bucket("w", weights.units, "e", "h", dialect)
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
-    read = kept(not is_plain(aggregate.input))
+    kept = dialect.kept(not is_plain(aggregate.input))
     owners = ", ".join(["u", *shape.keys])
-    weighed = ["u"]
-    if shape.of_rows or shape.cells:
-        weighed += ["t", "y", f"{weights.rows.bucket('y', squared=squared)} AS b"]
-        weighed.append(f"CAST(FLOOR({shape.dialect.real(G)} / {root}(y)) AS INTEGER) AS g")
-    if shape.of_units:
-        weighed.append(f"{weights.units.bucket('w', squared=squared)} AS e")
-        weighed.append(f"CAST(FLOOR({shape.dialect.real(G)} / {root}(CAST(w AS {double}))) AS INTEGER) AS h")
-    return (
-        f"WITH r AS {read} ({rows}), "
-        f"p AS {kept(shape.of_units)} "
+    counted = (
+        f"p AS {dialect.kept(shape.of_units)} "
         f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-        f"q AS {kept(True)} (SELECT {', '.join(weighed)} FROM "
-        f"(SELECT u, SUM(CAST(n AS {double})) AS t, SUM({power}) AS y, COUNT(*) AS w FROM p GROUP BY u) AS i) "
-        f"{' UNION ALL '.join(parts)}"
+    )
+    units = f"SELECT {', '.join(norms)} FROM p GROUP BY u"
+    if not squared and not shape.of_units:
+        counted, units = "", f"SELECT u, CAST(COUNT(*) AS {dialect.double}) AS s FROM r GROUP BY u"
+    return (
+        f"WITH r AS {kept} ({rows}), {counted}"
+        f"q AS {dialect.kept(True)} (SELECT {', '.join(weighed)} FROM ({units}) AS i) {' UNION ALL '.join(parts)}"
     )
 
 
-def _within(columns: str, caps: Caps) -> str:
-    # The range of buckets, which is always so, lets the engine number groups instead of hashing them.
-    bucket = columns[0]
-    return f"(SELECT u, {columns} FROM q WHERE {bucket} BETWEEN 0 AND {len(caps.norms)}) AS o USING (u)"
+def _bucket(norm: str, caps: Caps, bucket: str, weight: str, dialect: Dialect) -> list[str]:
+    place = f"CAST({caps.bucket(norm)} AS {dialect.narrow}) AS {bucket}"
+    return [place, f"CAST(FLOOR({G}e0 / {norm}) AS INTEGER) AS {weight}"]
 
 
 def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequence[str] = ()) -> str:
     head = [f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys)]
-    grouped = ", ".join(["2", "3", *(str(4 + len(shape.keys) + 1) for _ in sums[:1])])
+    grouped = ", ".join(["2", *(["3", str(4 + len(shape.keys) + 1)] if sums else [])])
     return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
 
 
@@ -250,10 +289,11 @@ class Groups:
                 groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:
                 groups.by_rows[bucket, spread] = groups.by_rows.get((bucket, spread), 0) + int(count)
-                octave, *sums = map(int, values[: 1 + len(OF_UNITS)])
-                known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
-                rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
-                groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
+                if values[0] is not None:
+                    octave, *sums = map(int, values[: 1 + len(OF_UNITS)])
+                    known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
+                    rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
+                    groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
             elif part == 3:
                 groups.by_groups[bucket] = int(count)
             else:

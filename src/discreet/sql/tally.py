@@ -2,7 +2,8 @@
 
 Where the norm of units is found privately, heavier units lose rows, and all counts and sums are too low. How many rows
 are lost in all is one number, known far better than the losses of each group. Answers are raised by that proportion: on
-heavy-tailed tables most of the error goes, as far as heavy units are spread over the groups like the others.
+heavy-tailed tables most of the error goes, as far as heavy units are spread over the groups like the others. Intervals
+reach from what is left, as if nothing had been lost there, to all that may be lost.
 
 Guarantee. Two releases in the query's Gaussian, which has parts of its accuracy for them. First, the number of units by
 octaves of their rows t: a unit is in one octave, and moves the vector by 1. From these noisy numbers alone a cap T is
@@ -11,9 +12,9 @@ and add up to at most T; so it moves the pair by at most T. Gaussian releases wh
 μ₁, μ₂, … cost together what one with √(μ₁² + μ₂² + …) costs, also where later ones are chosen by earlier ones.
 
 >>> tally = Tally(lost=2000.0, kept=8000.0, deviation=20.0)
->>> round(tally.raised(), 3)
-1.25
->>> Tally(lost=70.0, kept=8000.0, deviation=50.0).raised()
+>>> round(tally.raised, 3), round(tally.at_most(2), 3)
+(1.25, 1.256)
+>>> Tally(lost=70.0, kept=8000.0, deviation=50.0).raised
 1.0
 """
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, inf
 
 from discreet.core.rounding import sqrt_up
 from discreet.sql.caps import MARGIN, Caps, G, H
@@ -43,6 +44,10 @@ BEYOND = 3
 SHRUNK = 1.5
 """Deviations below which the rows lost may be all noise, and count as none; above, the less the nearer (as James and
 Stein shrink)."""
+KNOWN = 6
+"""Deviations that the rows kept must be, for a proportion to mean anything."""
+MOST = Fraction(2)
+"""Nothing is raised further than this: where more than half of the rows are lost, nobody knows whose they were."""
 
 Octaves = Mapping[tuple[int, int], tuple[int, int, int, int]]
 """By bucket of the norm and octave of rows t: the units, and Σt, Σt·g, Σg over them, for the g of `statement.py`."""
@@ -56,13 +61,18 @@ class Tally:
     kept: float
     deviation: float
 
-    def raised(self, away: float = 0.0) -> float:
-        """By what to multiply what is left; with the pair `away` deviations higher in `lost` and lower in `kept`."""
-        if min(self.lost, self.kept) <= SHRUNK * self.deviation:
+    @property
+    def raised(self) -> float:
+        """By what to multiply what is left, to have the lost rows back in proportion."""
+        if self.lost <= SHRUNK * self.deviation or self.kept < KNOWN * self.deviation:
             return 1.0
-        lost, kept = self.lost + away * self.deviation, self.kept - away * self.deviation
-        shrunk = lost * (1 - (SHRUNK * self.deviation / self.lost) ** 2)
-        return 1.0 + max(shrunk, 0.0) / max(kept, self.deviation)
+        shrunk = self.lost * (1 - (SHRUNK * self.deviation / self.lost) ** 2)
+        return min(1.0 + shrunk / self.kept, float(MOST))
+
+    def at_most(self, away: float) -> float:
+        """The same for all that may be lost, were the pair `away` deviations worse; infinite if unknown."""
+        lost, kept = max(self.lost + away * self.deviation, 0.0), self.kept - away * self.deviation
+        return 1.0 + lost / kept if kept > 0 else inf
 
 
 def noise(ratio: Fraction, changes: int) -> tuple[Fraction, Fraction]:

@@ -1,0 +1,40 @@
+"""Where books can be kept: in a file, or in a PostgreSQL database for many servers.
+
+>>> is_address("postgresql://books.example/ledger"), is_address("service=books"), is_address("visits.csv.ledger")
+(True, True, False)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TypeGuard
+
+from discreet.ledger.errors import LedgerUnavailable
+from discreet.ledger.sqlite import SQLiteStore
+from discreet.ledger.store import Store
+
+__all__ = ["is_address", "store_at"]
+
+_ADDRESS = re.compile(r"postgres(ql)?:|(service|host|hostaddr|port|dbname|user)\s*=")
+
+
+def is_address(place: object) -> TypeGuard[str]:
+    """Whether this is the address of a server: a URL or the words of a connection, and not the path of a file.
+
+    A file with such a name is reached by `./` and its name, or as a `pathlib.Path`.
+    """
+    return isinstance(place, str) and _ADDRESS.match(place) is not None
+
+
+def store_at(place: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> Store:
+    """The books at this place, made if there are none and `create` is set."""
+    if not is_address(place):
+        return SQLiteStore(place, create=create, patience=patience)
+    try:
+        from discreet.ledger.postgres import PostgresStore
+    except ImportError as reason:
+        if not (reason.name or "").startswith("psycopg"):
+            raise
+        raise LedgerUnavailable("the driver psycopg is missing", "pip install 'discreet[postgres]'") from None
+    return PostgresStore(place, create=create, patience=patience)

@@ -1,0 +1,62 @@
+"""Turns for the writers of a SQLite file, over all threads and processes.
+
+Who has the turn holds the exclusive lock of a database of its own, which goes when its holder dies, however it dies.
+
+>>> turnstile = Turnstile(lambda: sqlite3.connect(":memory:", isolation_level=None), patience=1)
+>>> with turnstile.turn():
+...     print("alone")
+alone
+>>> turnstile.close()
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+
+from discreet.ledger.connections import busy
+
+__all__ = ["Turnstile"]
+
+
+class Turnstile:
+    """The lock in the database that `connect` opens."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], patience: float) -> None:
+        self._connect = connect
+        self._patience = patience
+        self._writer = Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The exclusive right to write."""
+        deadline = time.monotonic() + self._patience
+        if not self._writer.acquire(timeout=self._patience):
+            raise busy(self._patience)
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            pause = 0.000_25
+            while not self._connection.in_transaction:
+                try:
+                    self._connection.execute("BEGIN EXCLUSIVE")
+                except sqlite3.OperationalError as refusal:
+                    if refusal.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                        raise
+                    time.sleep(pause)
+                    pause = min(2 * pause, 0.004)
+            yield
+        finally:
+            if self._connection is not None:
+                self._connection.rollback()
+            self._writer.release()
+
+    def close(self) -> None:
+        """Lets go of the database; the next turn opens it again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

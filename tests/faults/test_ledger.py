@@ -56,7 +56,9 @@ def charges(place: PostgresPlace) -> int:
 
 
 @pytest.mark.parametrize("deed", ["deaf", "silent"])
-def test_a_commit_whose_answer_is_lost_is_found_and_paid_once(place: PostgresPlace, network: Proxy, deed: str) -> None:
+def test_a_commit_whose_answer_is_lost_is_found_and_paid_once(
+    place: PostgresPlace, network: Proxy, hasty: None, deed: str
+) -> None:
     opened(place.open())
     with far(place, network) as ledger:
         ledger.spent(HEALTH)

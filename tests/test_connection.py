@@ -82,6 +82,16 @@ def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Pa
     ("facts", "said"),
     [
         ({"types": {"costs": "real"}}, "cost"),
+        ({"types": ["cost"]}, "a dict by column; write types="),
+        ({"types": {"cost": ["float"]}}, "integer, real"),
+        ({"values": {"city": "Oslo"}}, r'values=\{"city": \[\'Oslo\'\]\}'),
+        ({"values": {"city": 3}}, "a list of values"),
+        ({"values": ["city"]}, "a dict by column; write values="),
+        ({"bounds": {"cost": 1000}}, r'write bounds=\{"cost": \(low, high\)\}'),
+        ({"bounds": {"cost": (0, 1, 2, 3)}}, "two ends"),
+        ({"bounds": {"csot": (0, 1)}}, "one of the columns of visits; existing: cost"),
+        ({"bounds": (0, 1)}, "a dict by column; write bounds="),
+        ({"private": {"other": visits()}, "unit": "woh"}, "who"),
         ({"types": {"labs.resul": "real"}}, "result"),
         ({"types": {"cost": "number"}}, "integer, real"),
         ({"bounds": {"labs.results": (0, 1)}}, "result"),
@@ -108,7 +118,19 @@ def test_declarations_that_do_not_fit_say_what_is_there(facts: dict[str, Any], s
         dc.connect(visits(), **given)
 
 
+def test_a_column_name_is_a_unit_and_pythons_names_of_types_are_types(tmp_path: Path) -> None:
+    (tmp_path / "visits.csv").write_text("who,age,cost,city,there,at\n1,30,9.5,Oslo,true,2026-01-31 12:00:00\n")
+    types = {"age": "int", "cost": "float", "city": "str", "there": "bool", "at": "datetime"}
+    with dc.connect(tmp_path / "visits.csv", unit="who", budget=dc.PureDP(1), types=types) as session:
+        assert session._unit == dc.User("who")
+        found = {column.name: column.type for column in session._catalog.tables[0].columns}
+    ours = {"age": "integer", "cost": "real", "city": "text", "there": "boolean", "at": "timestamp"}
+    assert found == {"who": "text", **ours}
+
+
 def test_private_says_what_is_wrong_with_itself() -> None:
+    with pytest.raises(dc.InvalidArgument, match="a dict by column"):
+        dc.Private({}, values=["city"])
     for facts in ({"link": ("a", "b")}, {"link": "abc"}, {"link": ("a", "b", "c"), "unit": "d"}):
         with pytest.raises(dc.InvalidArgument, match="link"):
             dc.Private({}, **facts)

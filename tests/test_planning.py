@@ -131,7 +131,7 @@ def test_few_rows_by_declaration_are_not_clipped(table: dict[str, np.ndarray]) -
     with dc.connect(few, **FACTS, max_rows=3) as session:
         assert "Pure" not in kinds(session, BY_CITY)
         answer = session.sql(BY_CITY, epsilon=1)
-        assert answer.notes == ()
+        assert not any("weigh" in note for note in answer.notes)
         assert answer.spans.noisy.norms is not None
         assert answer.spans.noisy.norms[0] == 3
 

@@ -1,5 +1,6 @@
 """A question's whole life on real DuckDB: priced, charged before the data is touched, answered once, certified."""
 
+import json
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -163,6 +164,22 @@ def test_a_certificate_can_be_checked_offline_and_not_changed(session: Session) 
     assert said.unit == {"kind": "user", "column": "person", "neighbours": "add_remove"}
     with pytest.raises(dc.InvalidArgument):
         verify(answer.certificate | {"loss": {"kind": "approx", "epsilon": "1/100", "delta": "1/1000000"}})
+
+
+def test_a_certificate_knows_its_rows(session: Session, tmp_path: Path) -> None:
+    answer = session.sql("SELECT site, AVG(spending) AS cost FROM survey GROUP BY site ORDER BY cost", epsilon="0.5")
+    file = tmp_path / "certificate.json"
+    file.write_text(json.dumps(answer.certificate))
+    assert verify(file, answer=answer) == verify(str(file)) == verify(answer.certificate)
+    told = json.loads(json.dumps({"columns": answer.names, "rows": answer.rows}))
+    assert verify(answer.certificate, answer=told).rows == answer.certificate["rows"]
+    told["rows"][0][1] += 1
+    for other in (told, session.sql(COUNT, epsilon="0.5")):
+        with pytest.raises(dc.InvalidArgument, match="these rows were changed"):
+            verify(answer.certificate, answer=other)
+    for wrong in (tmp_path / "missing.json", "c.json", tmp_path, "x" * 5000, 17):
+        with pytest.raises(dc.InvalidArgument, match="certificate="):
+            verify(wrong)
 
 
 def test_a_second_connection_continues_the_books(survey: dict[str, np.ndarray], tmp_path: Path) -> None:

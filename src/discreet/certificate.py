@@ -1,15 +1,16 @@
 """A signed statement of what a release guarantees, checkable offline by anyone.
 
 A certificate names the data and who is protected, the question, the plan, the events that were run, the loss they
-compose to, the place in the ledger where they were charged, and the digest of what was released. `verify` checks the
-signature and recomputes the loss from the events: the loss is believed because it follows from what was run, and what
-was run because the steward's key signed it.
+compose to, the place in the ledger where they were charged, the digest of what was released and that of the rows made
+of it. `verify` checks the signature and recomputes the loss from the events: the loss is believed because it follows
+from what was run, and what was run because the steward's key signed it. Given an answer, it checks its rows too.
 
 >>> key = SigningKey.create()
 >>> half = {"kind": "pure", "epsilon": "1/2"}
 >>> said = {"data": "visits", "unit": {"kind": "user", "column": "who", "neighbours": "add_remove"}}
 >>> said |= {"question": "SELECT COUNT(*) FROM visits", "plan": "Laplace noise", "events": [half], "loss": half}
 >>> said |= {"ledger": {"id": "a", "entry": 1, "hash": "b", "time": "2026-11-15"}, "answer": "c"}
+>>> said |= {"rows": digest(["n"], [[7]])}
 >>> record = key.sign(said)
 >>> print(verify(record, key.public))
 SELECT COUNT(*) FROM visits
@@ -20,17 +21,23 @@ cost PureDP(epsilon=0.5), which follows from the 1 events that were run
 Traceback (most recent call last):
     ...
 discreet.core.errors.InvalidArgument: ...
+>>> verify(record, key.public, answer={"columns": ["n"], "rows": [[8]]})
+Traceback (most recent call last):
+    ...
+discreet.core.errors.InvalidArgument: ...
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -39,10 +46,22 @@ from discreet.accounting.calibration import within
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, from_json
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
+from discreet.core.numerals import plain
 
-__all__ = ["Certificate", "SigningKey", "loss_from_json", "loss_to_json", "verify"]
+__all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "verify"]
 
-_FIELDS = {"data", "unit", "question", "plan", "events", "loss", "ledger", "answer", "key", "signature"}
+_SAID = ("data", "unit", "question", "plan", "ledger", "answer", "rows")
+_FIELDS = {*_SAID, "events", "loss", "key", "signature"}
+
+
+class Table(Protocol):
+    """Rows with the names of their columns, such as an answer."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]: ...
 
 
 @dataclass(frozen=True)
@@ -57,7 +76,9 @@ class Certificate:
     loss: Loss
     ledger: dict[str, Any]
     answer: str
-    """The SHA-256 digest of what was released."""
+    """The SHA-256 digest of what was released, as the ledger keeps it."""
+    rows: str
+    """The digest of the rows made of it, with the names of their columns."""
 
     def __str__(self) -> str:
         column = f" (column {self.unit['column']})" if "column" in self.unit else ""
@@ -110,10 +131,18 @@ class SigningKey:
         return signed | {"signature": self._private.sign(_canonical(signed)).hex()}
 
 
-def verify(record: dict[str, Any], public: str | None = None) -> Certificate:
-    """What the certificate says, once its signature holds and its events cost no more than its loss."""
+def verify(
+    record: dict[str, Any] | str | os.PathLike[str],
+    public: str | None = None,
+    *,
+    answer: Table | Mapping[str, Any] | None = None,
+) -> Certificate:
+    """What a certificate, or the file that holds one, says: once its signature holds, and its events cost no more than
+    its loss. With an answer, or the "columns" and "rows" of its JSON, its rows must be the ones that were certified."""
+    record = _in_file(record) if isinstance(record, str | os.PathLike) else record
     if not isinstance(record, dict) or set(record) != _FIELDS:
-        raise InvalidArgument("certificate", sorted(record), f"a record with {sorted(_FIELDS)}", "give it unchanged")
+        given = sorted(record) if isinstance(record, dict) else record
+        raise InvalidArgument("certificate", given, f"a record with {sorted(_FIELDS)}", "give it unchanged")
     if public is not None and record["key"] != public:
         raise InvalidArgument("key", record["key"], f"the expected {public}", "this was signed by somebody else")
     unsigned = {name: value for name, value in record.items() if name != "signature"}
@@ -126,8 +155,30 @@ def verify(record: dict[str, Any], public: str | None = None) -> Certificate:
     loss = loss_from_json(record["loss"])
     if not within(Composed(events), loss):
         raise InvalidArgument("loss", loss, "what the events cost, or more", "do not trust this certificate")
-    said = {name: record[name] for name in ("data", "unit", "question", "plan", "ledger", "answer")}
-    return Certificate(**said, events=events, loss=loss)
+    if answer is not None and _digest_of(answer) != record["rows"]:
+        remedy = "these rows were changed, or have another certificate"
+        raise InvalidArgument("answer", _digest_of(answer), f"{record['rows']}, as was certified", remedy)
+    return Certificate(**{name: record[name] for name in _SAID}, events=events, loss=loss)
+
+
+def digest(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """The SHA-256 digest of a table: of its names and values as JSON, dates as text."""
+    table = {"columns": [*names], "rows": [[plain(value) for value in row] for row in rows]}
+    return sha256(_canonical(table)).hexdigest()
+
+
+def _digest_of(answer: Table | Mapping[str, Any]) -> str:
+    if isinstance(answer, Mapping):
+        return digest(answer["columns"], answer["rows"])
+    return digest(answer.names, answer.rows)
+
+
+def _in_file(path: str | os.PathLike[str]) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        bound = "a certificate, or the path of a file that holds one as JSON"
+        raise InvalidArgument("certificate", str(path), bound, "give answer.certificate, or its file") from None
 
 
 def loss_to_json(loss: Loss) -> dict[str, str]:

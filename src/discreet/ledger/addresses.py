@@ -10,6 +10,7 @@ import os
 import re
 from typing import TypeGuard
 
+from discreet.core.errors import InvalidArgument
 from discreet.ledger.errors import LedgerUnavailable
 from discreet.ledger.sqlite import SQLiteStore
 from discreet.ledger.store import Store
@@ -29,6 +30,9 @@ def is_address(place: object) -> TypeGuard[str]:
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> Store:
     """The books at this place, made if there are none and `create` is set."""
+    if not isinstance(place, str) and re.match(r"postgres(ql)?:/", os.fspath(place)):
+        # As a path it has lost a slash, and it may hold a password that no message may repeat.
+        raise InvalidArgument("ledger", "an address as a path", "the path of a file", "give an address as text")
     if not is_address(place):
         return SQLiteStore(place, create=create, patience=patience)
     try:

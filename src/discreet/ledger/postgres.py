@@ -30,7 +30,7 @@ from discreet.ledger.notation import canonical
 from discreet.ledger.postgres_tables import CREATION, MARK, complaints
 from discreet.ledger.records import Entry, Head
 from discreet.ledger.rows import ACCOUNT, ACCOUNTS, ASKED, ENTRY, HEAD, LAST, RELEASE, REQUESTED, SQLBooks
-from discreet.ledger.server import Address, Connection, Unanswered, assert_durable, connect, translation
+from discreet.ledger.server import Address, Connection, assert_durable, connect, translation
 from discreet.ledger.store import NOTHING, Look
 
 __all__ = ["SCHEMA", "PostgresBooks", "PostgresStore"]
@@ -124,14 +124,20 @@ def _foreseen(look: Look) -> Iterator[Statement]:
 
 
 def _exchange(connection: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
-    """Sends the statements together; what each reads, nothing for those that do not."""
-    with connection.pipeline():
-        cursors = [connection.cursor(binary=True) for _ in statements]
-        for cursor, (statement, values) in zip(cursors, statements, strict=True):
-            cursor.execute(_dialect(statement), values)
+    """Sends the statements together; what each reads, nothing for those that do not.
+
+    The talk goes on from one exchange to the next: ending it sends a word that keeps the server from noticing that
+    nothing happens in a transaction any more.
+    """
+    cursors = [_sent(connection, statement) for statement in statements]
+    connection.talk.sync()
     if statements[-1] is _COMMIT and cursors[-1].statusmessage != "COMMIT":
         raise LedgerUnavailable("the server took the transaction back", "ask again")
     return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+
+def _sent(connection: Connection, statement: Statement) -> psycopg.Cursor[tuple[Any, ...]]:
+    return connection.cursor(binary=True).execute(_dialect(statement[0]), statement[1])
 
 
 @lru_cache(maxsize=256)
@@ -214,8 +220,9 @@ class PostgresStore:
     def reading(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """A view of one moment."""
         with self._translated(), self._connections.use(), ExitStack() as stack:
-            _, books, _ = self._started(stack, [_READ], look)
+            connection, books, _ = self._started(stack, [_READ], look)
             yield books
+            _sent(connection, _COMMIT)
 
     def close(self) -> None:
         """Lets go of the server."""
@@ -231,6 +238,7 @@ class PostgresStore:
         while True:
             with ExitStack() as attempt:
                 connection = attempt.enter_context(self._connections.borrowed())
+                attempt.enter_context(connection.talking())
                 books = PostgresBooks(connection)
                 try:
                     results = books.fetch(before, look)
@@ -264,10 +272,9 @@ class PostgresStore:
     def _commit(self, connection: Connection, queue: Sequence[Statement], appended: Head) -> None:
         try:
             _exchange(connection, [*queue, _COMMIT])
-        except psycopg.Error as error:
-            if not connection.closed and not isinstance(error, Unanswered):
+        except psycopg.Error:
+            if not connection.closed:
                 raise
-            connection.close()
             self._assert_written(appended)
 
     def _assert_written(self, appended: Head) -> None:
@@ -276,6 +283,7 @@ class PostgresStore:
             with ExitStack() as stack:
                 connection = self._connect()
                 stack.callback(connection.close)
+                stack.enter_context(connection.talking())
                 books = PostgresBooks(connection)
                 books.fetch([_WRITE, _LOCK], Look(entry=appended.sequence))
                 entry = books.entry(appended.sequence)

@@ -12,7 +12,8 @@ A connection gives up when the server does not answer within its `limit`, also i
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeVar
@@ -25,14 +26,16 @@ from discreet.core.errors import InvalidArgument
 from discreet.ledger.connections import busy
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 
-__all__ = ["Address", "Connection", "Unanswered", "assert_durable", "connect", "translation"]
+__all__ = ["Address", "Connection", "assert_durable", "connect", "translation"]
 
 OLDEST = 140000
 """The first server that will do, as it numbers itself."""
 GRACE = 2.0
 """Seconds beyond the patience for other writers that a server has for its answer."""
+IDLE = 5.0
+"""Seconds, at least, that a transaction may do nothing before the server ends it, or half the patience."""
 _SECRETS = ("password", "sslpassword")
-_QUIET = {"keepalives_idle": "20", "keepalives_interval": "5", "keepalives_count": "3"}
+_QUIET = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3"}
 
 R = TypeVar("R")
 
@@ -47,10 +50,29 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     limit = float("inf")
     used = False
     """Whether it was in a transaction before."""
+    talk: psycopg.Pipeline
+    """Within a transaction, what sends statements together."""
+
+    @contextmanager
+    def talking(self) -> Iterator[None]:
+        """Within this, statements can be sent together. If only its end fails, nothing but the connection is lost."""
+        done = False
+        try:
+            with self.pipeline() as self.talk:
+                yield
+                done = True
+        except psycopg.Error:
+            self.close()
+            if not done:
+                raise
 
     def wait(self, gen: Any, *rest: Any, **options: Any) -> Any:
-        """Runs one exchange with the server."""
-        return super().wait(_limited(gen, time.monotonic() + self.limit), *rest, **options)
+        """Runs one exchange with the server; without an answer the connection is closed."""
+        try:
+            return super().wait(_limited(gen, time.monotonic() + self.limit), *rest, **options)
+        except Unanswered:
+            self.close()
+            raise
 
 
 def _limited(gen: Generator[Any, Any, R], deadline: float) -> Generator[Any, Any, R]:
@@ -130,13 +152,16 @@ def _prepare(connection: Connection, schema: str, patience: float) -> None:
     assert_durable(*settings[:2])
     if settings[2] != "UTF8":
         raise LedgerUnavailable(f"its database is in {settings[2]}", "make one with ENCODING 'UTF8' TEMPLATE template0")
-    idle = max(5.0, patience / 2)
+    idle = max(IDLE, patience / 2)
     for name, value in (
         ("synchronous_commit", settings[1]),
         ("search_path", f'"{schema}", pg_temp'),
         ("lock_timeout", f"{ceil(1000 * patience)}ms"),
         ("idle_in_transaction_session_timeout", f"{ceil(1000 * idle)}ms"),
         ("row_security", "off"),
+        ("tcp_keepalives_idle", "10"),
+        ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"),
     ):
         connection.execute("SELECT set_config(%s, %s, false)", (name, value))
 

@@ -24,6 +24,7 @@ from discreet.sql.catalog import Type
 from discreet.sql.dialect import quoted
 from discreet.sql.evaluation import desk
 from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.notes import notes
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Drawn
 from discreet.sql.relations import names_in
@@ -35,14 +36,13 @@ from discreet.sql.tally import Tally
 __all__ = ["Answer", "assemble", "pack", "unpack"]
 
 _PLACE = "discreet place"
-PLACES = ("", " in counts of units", " in averages")
-"""Where a norm applies, by `Statistic.weighing`."""
 
 
 @dataclass(frozen=True)
 class Answer:
     """Released rows with their loss and certificate.
 
+    It has the length of its rows, iterates over them, and `answer["n"]` is `answer.column("n")`.
     `private` is False when the noise came from a test seed: such an answer carries no guarantee at all.
     """
 
@@ -94,11 +94,19 @@ class Answer:
 
         return chart(self, level)
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self.column(name)
+
     def __str__(self) -> str:
-        table = [self.names, *([_shown(value) for value in row] for row in self.rows)]
-        widths = [max(len(str(row[i])) for row in table) for i in range(len(self.names))]
-        lines = ["  ".join(str(cell).rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
-        return "\n".join([*lines, f"({self.loss})", *self.notes])
+        from discreet.sql.showing import answer_text
+
+        return answer_text(self)
 
     def _repr_html_(self) -> str:
         from discreet.sql.showing import answer_html
@@ -167,7 +175,7 @@ def assemble(
         tuple(row[1:] for row in shown),
         loss,
         certificate,
-        tuple(_notes(spans, measured, private)),
+        tuple(notes(query, spans, measured, [row[0] for row in shown], private)),
         private,
         spans,
         measured,
@@ -185,43 +193,6 @@ def _keys(query: Query) -> Iterator[str]:
         if used <= keys and not used <= told:
             told |= used
             yield output.name
-
-
-def _raised(spans: Spans) -> Iterator[str]:
-    """What was put back, and into which columns."""
-    raised = [
-        measure.name
-        for index, measure in enumerate(spans.measures)
-        if any(spans.noisy.raised(statistic) > 1 for statistic in spans.sums.needs(index))
-    ]
-    tally = spans.noisy.tally
-    if raised and tally is not None:
-        yield (
-            f"Clipping took about {tally.lost / (tally.lost + tally.kept):.0%} of all rows or more: {', '.join(raised)}"
-            f" are raised in proportion, times {tally.raised:.3g}, as if heavy units were spread over the groups as"
-            " others are."
-        )
-
-
-def _notes(spans: Spans, measured: dict[str, int], private: bool) -> Iterator[str]:
-    uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
-    if uncovered and spans.noisy.norms is not None:
-        kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
-        used = {s.weighing for index in uncovered.values() for s in spans.sums.needs(index)} or {0}
-        limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
-        yield (
-            f"Each unit's rows weigh at most {limits} ({kind} over groups): {', '.join(uncovered)} may be off by what"
-            " heavier units lost, which the intervals do not cover unless max_rows is declared."
-        )
-    yield from _raised(spans)
-    if spans.noisy.hidden_below is not None:
-        least = f"{spans.noisy.hidden_below:,.0f}"
-        yield (
-            f"Groups are withheld whose units weigh less than about {least} together (one in many groups weighs less in"
-            " each); declare values to see all."
-        )
-    if not private:
-        yield "NOT PRIVATE: the noise came from a test seed."
 
 
 def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -291,9 +262,3 @@ def _revived(value: Any) -> Any:
         kind, text = next(iter(value.items()))
         return (datetime.datetime if kind == "timestamp" else datetime.date).fromisoformat(text)
     return value
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

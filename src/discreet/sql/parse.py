@@ -144,6 +144,8 @@ def _with(node: exp.Expr, context: Context) -> Context:
 
 
 def _no_order(node: exp.Expr) -> None:
+    if node.parent is None:
+        return  # that it shows people's rows is what is wrong with it
     for name in ("order", "limit"):
         clause = node.args.get(name)
         if clause is not None:

@@ -13,7 +13,7 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from discreet.core.domains import Bounds
-from discreet.core.errors import DiscreetError, Unsupported
+from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.sql.catalog import Type
 from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval
@@ -21,7 +21,7 @@ from discreet.sql.parse_expressions import is_aggregate, read
 from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref
 from discreet.sql.scope import Field, Rows, fresh
 from discreet.sql.signature import NUMBERS, ORDERED
-from discreet.sql.vocabulary import only, refuse
+from discreet.sql.vocabulary import only, refuse, written
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
 
@@ -74,7 +74,7 @@ def items_of(select: exp.Select, rows: Rows) -> list[Item]:
             items += [Item(f.label, exp.column(f.label, table=f.source or None, quoted=True)) for f in shown]
         else:
             plain = isinstance(node, exp.Alias | exp.Column)
-            items.append(Item(label if plain and label else inner.sql("duckdb", comments=False).lower(), inner))
+            items.append(Item(label if plain and label else written(inner).lower(), inner))
     return items
 
 
@@ -83,7 +83,12 @@ def column_of(node: exp.Expr, rows: Rows) -> Field:
     only(node, "this", "table")
     if not isinstance(node.this, exp.Identifier):
         raise refuse(node, "one column is needed here", "name it")
-    return rows.find(node.name, node.args["table"].name if node.args.get("table") else None)
+    try:
+        return rows.find(node.name, node.args["table"].name if node.args.get("table") else None)
+    except InvalidArgument as error:
+        if not node.this.quoted or error.argument != "column":
+            raise
+        raise InvalidArgument("column", node.name, error.bound, f"text is in single quotes; {error.remedy}") from None
 
 
 def row_leaf(rows: Rows, node: exp.Expr) -> Expression | None:

@@ -151,6 +151,7 @@ def _on(left: Rows, right: Rows, join: exp.Expr, how: Kind, context: Context) ->
         raise refuse(join, "every row would meet every other", "write JOIN … ON with equal columns")
     pairs, after = [], []
     for condition in conditions(join.args["on"]):
+        _check_known(condition, left, right)
         pair = _equality(condition, left, right)
         if pair is not None:
             pairs.append(pair)
@@ -183,6 +184,14 @@ def _equality(node: exp.Expr, left: Rows, right: Rows) -> Pair | None:
     if _resolves(other, left) and _resolves(one, right):
         return _row(other, left), _row(one, right)
     return None
+
+
+def _check_known(condition: exp.Expr, left: Rows, right: Rows) -> None:
+    """Refuse a column that neither side has, by its name."""
+    for column in [] if condition.find(exp.Query) else _columns(condition):
+        if not _resolves(column, left) and not _resolves(column, right):
+            both = replace(left, fields=(*left.fields, *right.fields))
+            both.find(column.name, column.table or None)
 
 
 def _columns(node: exp.Expr) -> list[exp.Column]:

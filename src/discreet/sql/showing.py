@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
     from discreet.sql.answer import Answer
     from discreet.sql.planner import Expected
 
-__all__ = ["answer_html", "certificate_html", "columns", "notes_html", "price", "quote_html", "session_html"]
+__all__ = [
+    "answer_html",
+    "answer_text",
+    "certificate_html",
+    "columns",
+    "notes_html",
+    "price",
+    "quote_html",
+    "session_html",
+]
 
 _LISTED = 8
 """Declared values that are listed one by one."""
@@ -60,6 +70,21 @@ def answer_html(answer: Answer, level: Exactable = 0.95) -> str:
     paid = f"<p>{escape(price(answer.loss, answer.certificate.get('unit')))}</p>"
     rows = table(columns(answer, level), MOST_ROWS)
     return block(rows, paid, notes_html(answer.notes), certificate_html(answer.certificate))
+
+
+def answer_text(answer: Answer, level: Exactable = 0.95) -> str:
+    """The same in plain text; of many rows the first."""
+    first = replace(answer, rows=answer.rows[:MOST_ROWS], places=answer.places[:MOST_ROWS])
+    lines = [""] * (len(first.rows) + 1)
+    for cells in columns(first, level):
+        texts = [cells.title, *cells.texts]
+        wide = max(map(len, texts))
+        padded = [text.rjust(wide) if cells.right else text.ljust(wide) for text in texts]
+        lines = [f"{line}  {text}" for line, text in zip(lines, padded, strict=True)]
+    more = len(answer.rows) - len(first.rows)
+    rest = [f"… and {more:,} more rows"] if more else []
+    paid = price(answer.loss, answer.certificate.get("unit"))
+    return "\n".join([*(line[2:].rstrip() for line in lines), *rest, paid, *answer.notes])
 
 
 def notes_html(notes: Iterable[str]) -> str:

@@ -151,7 +151,10 @@ def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ..
         return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
     if bounds is None:
         value = argument.name if isinstance(argument, Ref) else "…"
-        remedy = f"write CLAMP({value}, 0, 50), or declare bounds of its columns, and max_rows if it counts rows"
+        remedy = (
+            f"write CLAMP({value}, low, high) with limits from what you know, not from the data, or declare bounds of"
+            " its columns, and max_rows if it counts rows"
+        )
         raise InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
     if measure.function in RANKED:
         return ()

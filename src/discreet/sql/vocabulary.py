@@ -8,13 +8,26 @@ discreet.core.errors.Unsupported: MIN(x, 3) is refused: its part COUNT is not un
 
 from __future__ import annotations
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
 
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Type, nearest
 from discreet.sql.functions import FUNCTIONS
 
-__all__ = ["BINARY", "COMPARISONS", "NAMED", "SEVERAL", "TYPES", "UNARY", "only", "refuse", "shown", "unknown"]
+__all__ = [
+    "BINARY",
+    "COMPARISONS",
+    "NAMED",
+    "SEVERAL",
+    "TYPES",
+    "UNARY",
+    "only",
+    "refuse",
+    "shown",
+    "unknown",
+    "written",
+]
 
 BINARY: dict[type[exp.Expr], str] = {
     exp.Mul: "*",
@@ -125,6 +138,7 @@ REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
         "engines differ on regular expressions",
         "use LIKE, CONTAINS, STARTS_WITH, SPLIT_PART or SUBSTRING",
     ),
+    ((exp.ToChar,), "engines differ on its formats", "write STRFTIME(x, '%Y-%m'), or DATE_TRUNC('month', x)"),
     ((exp.ConcatWs,), "its separators depend on which parts are NULL", "write a || '-' || b, or CONCAT(a, '-', b)"),
     ((exp.DateBin,), "buckets of time begin with a day, an hour or a minute", "use DATE_TRUNC"),
     ((exp.Placeholder, exp.Parameter), "a question is asked with all its values", "write the value"),
@@ -149,8 +163,16 @@ def refuse(node: exp.Expr, reason: str, remedy: str) -> Unsupported:
 
 def shown(node: exp.Expr) -> str:
     """A node as its author wrote it, more or less."""
-    text = node.sql(dialect="duckdb", comments=False)
+    text = written(node)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def written(node: exp.Expr) -> str:
+    """A node as SQL; what DuckDB has no word for, in the words of PostgreSQL."""
+    try:
+        return node.sql(dialect="duckdb", comments=False, unsupported_level=ErrorLevel.RAISE)
+    except UnsupportedError:
+        return node.sql(dialect="postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
 
 
 def unknown(node: exp.Expr) -> Unsupported:

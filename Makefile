@@ -8,6 +8,7 @@ JOBS ?= auto
 .PHONY: demo test lint bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
+	@echo "installing into $(VENV), about a minute"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
 	touch $@

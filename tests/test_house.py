@@ -1,6 +1,7 @@
 """The shape of the house: who imports whom, what is public, how long files are."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,14 @@ def test_public_names_are_these() -> None:
     ]
     assert {"discrete_laplace", "discrete_gaussian"} <= set(noise.__all__)
     assert {"audit", "Audit"} <= set(adversary.__all__)
+
+
+@pytest.mark.parametrize("page", [Path("README.md"), *sorted(Path("docs").glob("*.md"))], ids=str)
+def test_examples_render_as_code(page: Path) -> None:
+    text = page.read_text()
+    blocks = re.findall(r"^```pycon\n(>>> .*?)\n\n```$", text, re.DOTALL | re.MULTILINE)
+    assert text.count("\n>>> ") == sum(f"\n{block}".count("\n>>> ") for block in blocks)
+    assert not any("```" in block for block in blocks)
 
 
 def test_every_public_name_is_documented() -> None:

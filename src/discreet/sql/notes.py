@@ -21,6 +21,8 @@ NEARLY = 0.95
 """The part of the declared bounds that an interval says nothing with."""
 LEVEL = 0.95
 """The level of those intervals."""
+LOOKED_AT = 1_000
+"""The rows whose intervals are looked at: the first."""
 
 
 def _raised(spans: Spans) -> Iterator[str]:
@@ -78,15 +80,16 @@ def _computed(query: Query, measured: dict[str, int]) -> Iterator[str]:
 
 def _noise_alone(spans: Spans, measured: dict[str, int], places: Sequence[int]) -> Iterator[str]:
     """Which averages and quantiles could be anything."""
-    found = {}
+    found, first = {}, places[:LOOKED_AT]
     for name, index in measured.items():
         measure = spans.measures[index]
         if measure.bounds is None or not (measure.function == "avg" or measure.function in RANKED):
             continue
         least = NEARLY * float(measure.bounds.width)
-        widths = (high - low for low, high in (spans.interval(index, place, LEVEL) for place in places))
+        widths = (high - low for low, high in (spans.interval(index, place, LEVEL) for place in first))
         found[name] = sum(width >= least > 0 for width in widths)
-    told = [f"{name} in {count:,} of {len(places):,} rows" for name, count in found.items() if count]
+    rows = f"{len(first):,} rows" if len(first) == len(places) else f"the first {len(first):,} rows"
+    told = [f"{name} in {count:,} of {rows}" for name, count in found.items() if count]
     if told:
         yield (
             "Too noisy to say anything, since the interval reaches from one declared bound to the other: "

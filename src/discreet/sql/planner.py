@@ -76,8 +76,8 @@ class Expected:
         if self.noise == self.at_limit:
             return f"{self.column} ± {self.noise:,.3g}{kind}"
         if self.at_limit == inf:
-            return f"{self.column} ± {self.noise:,.3g}{kind}, times the limit on a unit's rows"
-        return f"{self.column} ± {self.noise:,.3g} to {self.at_limit:,.3g}{kind}"
+            return f"{self.column} ± {self.noise:,.3g}{kind}, times the limit on a unit's rows, plus what that takes"
+        return f"{self.column} ± {self.noise:,.3g} to {self.at_limit:,.3g}{kind}, plus what clipping takes"
 
 
 @lru_cache(maxsize=1024)

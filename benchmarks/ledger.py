@@ -1,4 +1,8 @@
-"""Durable charges per second, beside plain SQLite commits of the same durability on the same disk at the same time."""
+"""Durable charges per second, beside plain commits of the same durability in the same store, on the same disk, in turn.
+
+In a SQLite file, and on a PostgreSQL server that is started here: with clients in processes of their own, which each
+wait for the disk, and with clients in the threads of one process, which share commits. Needs the extra `test`.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from fractions import Fraction
 from itertools import count
+from pathlib import Path
+
+import psycopg
 
 from discreet.core.events import Event, Gaussian, Laplace
 from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.units import User
 from discreet.ledger import Ledger
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "ledger"))
+from servers import Server
+
 SECONDS = 2.0
 SLICE = 0.2
 """The tasks take turns this long, so that a slow moment of the disk hits all alike."""
 WANTED = 300
+WANTED_OF_A_SERVER = 500
 WRITERS = 8
+CLIENTS = 16
 ACCOUNT = ("data", "study", "analyst")
 KINDS: dict[str, tuple[Loss, Event]] = {
     "pure ε, Laplace": (PureDP(10**6), Laplace(Fraction(1000), 1)),
@@ -67,11 +81,11 @@ def opened(path: str, budget: Loss) -> Ledger:
     return ledger
 
 
-def contended(path: str, event: Event) -> float:
+def contended(path: str, event: Event, writers: int = WRITERS) -> float:
     """Charges per second of several processes together."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    running = [context.Process(target=_write, args=(path, event, results)) for _ in range(WRITERS)]
+    running = [context.Process(target=_write, args=(path, event, results)) for _ in range(writers)]
     for process in running:
         process.start()
     total = sum(results.get() for _ in running)
@@ -111,10 +125,65 @@ def measure(name: str, path: str, budget: Loss, event: Event) -> None:
     print(f"  charges of {WRITERS} processes   {contended(path, event):7.0f}/s   together")
 
 
+def plain_on_a_server(url: str) -> Callable[[int], object]:
+    """A commit of one row of a kilobyte."""
+    connection = psycopg.connect(url, autocommit=True)
+    connection.execute("CREATE TABLE IF NOT EXISTS public.rows (number BIGINT PRIMARY KEY, text TEXT)")
+
+    def commit(number: int) -> None:
+        with connection.transaction():
+            connection.execute("INSERT INTO public.rows VALUES (%s, %s)", (number, "x" * 1000))
+
+    return commit
+
+
+def in_threads(url: str, event: Event) -> float:
+    """Charges per second of the threads of one process together."""
+    with closing(Ledger.at(url)) as ledger, ThreadPoolExecutor(CLIENTS) as pool:
+        deadline = time.perf_counter() + SECONDS
+
+        def charge_on(who: int) -> int:
+            for number in count():
+                if time.perf_counter() > deadline:
+                    return number
+                ledger.charge(ACCOUNT, event, f"thread {who} {number}")
+            return 0
+
+        return sum(pool.map(charge_on, range(CLIENTS))) / SECONDS
+
+
+def measure_server(url: str, budget: Loss, event: Event) -> None:
+    """Prints what a charge costs on a server."""
+    ledger = opened(url, budget)
+    speed = rates(
+        {
+            "plain": plain_on_a_server(url),
+            "charges": lambda i: ledger.charge(ACCOUNT, event, f"charge {i}"),
+            "replays": lambda i: ledger.replay(ACCOUNT, f"charge {i % 10}"),
+        }
+    )
+    processes, threads = contended(url, event, CLIENTS), in_threads(url, event)
+    report = ledger.check()
+    ledger.close()
+    print("PostgreSQL, pure ε, Laplace, three nested budgets")
+    print(f"  plain commits            {speed['plain']:7.0f}/s")
+    print(f"  charges                  {speed['charges']:7.0f}/s   {speed['charges'] / speed['plain']:.2f} of plain")
+    print(f"  replays                  {speed['replays']:7.0f}/s")
+    for kind, rate in (("processes", processes), ("threads", threads)):
+        wanted = f"(wanted ≥ {WANTED_OF_A_SERVER}/s)"
+        print(f"  charges of {CLIENTS} {kind:<9} {rate:7.0f}/s   {rate / speed['plain']:.2f} of plain {wanted}")
+    print(f"  {report.head.sequence} entries, sound: {report.sound}")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
         for number, (name, (budget, event)) in enumerate(KINDS.items()):
             measure(name, f"{folder}/{number}.db", budget, event)
+    server = Server(Path(sys.argv[1] if len(sys.argv) > 1 else tempfile.gettempdir()))
+    try:
+        measure_server(server.url(), *KINDS["pure ε, Laplace"])
+    finally:
+        server.remove()
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@ def test_a_network_that_goes_silent_before_anything_is_written_is_replaced(
 ) -> None:
     opened(place.open())
     with far(place, network) as ledger:
-        network.trap(b"FOR UPDATE", "silent")
+        network.trap(b"pg_advisory_xact_lock", "silent")
         assert ledger.charge(ANN, pure(1, 8), "q").fresh
         assert network.sprung == 1
         assert charges(place) == 1

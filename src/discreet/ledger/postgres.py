@@ -1,9 +1,10 @@
 """Books in a PostgreSQL database, shared by any number of servers.
 
-A writer locks the one row of `head`, so that writers take turns over all machines, and a commit returns when the server
-has it on its disk: a server or a session where `fsync` or `synchronous_commit` is off is refused. Threads of a process
-that wait at the same time commit together (`groups.py`). What a transaction reads first is fetched at once, and what it
-writes is sent with the commit, so that a charge takes two journeys to the server.
+A writer takes an advisory lock, whose waiters the server serves in order, so that writers take turns over all machines;
+it goes when its holder dies, however it dies. A commit returns when the server has it on its disk: servers and sessions
+where `fsync` or `synchronous_commit` is off are refused. Threads of a process that wait at the same time commit at once
+(`groups.py`). What a transaction reads first is fetched together, and what it writes is sent with the commit, so that a
+charge takes two journeys to the server.
 
 If the connection is lost during a commit, nobody knows whether it happened. The store then connects again, takes the
 lock, which the lost transaction holds until it is over, and looks for the last entry it wrote: if it is on the chain
@@ -17,7 +18,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -38,7 +38,7 @@ __all__ = ["SCHEMA", "PostgresBooks", "PostgresStore"]
 SCHEMA = "discreet_ledger"
 """Where the tables are, unless another schema is named."""
 APPLICATION = 0x64695363
-"""Who makes a ledger holds this advisory lock."""
+"""The first half of the advisory locks; the other half is a schema for its writers, and nothing for its maker."""
 MOST_QUEUED = 200
 """Statements that are kept back before they are sent."""
 
@@ -47,7 +47,13 @@ Statement = tuple[str, tuple[object, ...]]
 _WRITE: Statement = ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", ())
 _READ: Statement = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
 _LOCK: Statement = (
-    "SELECT current_setting('fsync'), current_setting('synchronous_commit') FROM head FOR UPDATE",
+    "SELECT current_setting('fsync'), current_setting('synchronous_commit'),"
+    " pg_advisory_xact_lock(?, hashtext(current_schema()))",
+    (APPLICATION,),
+)
+_END: Statement = (
+    "SELECT head.sequence, head.hash, entries.sequence, text, entries.hash"
+    " FROM head LEFT JOIN entries ON head.sequence = entries.sequence",
     (),
 )
 _COMMIT: Statement = ("COMMIT", ())
@@ -82,14 +88,17 @@ class PostgresBooks(SQLBooks):
     def fetch(self, before: Sequence[Statement], look: Look) -> list[list[Any]]:
         """Runs the statements and reads what will be looked at, in one journey; what the statements read."""
         paths = [canonical(look.path[: depth + 1]) for depth in range(len(look.path))]
+        lineage: Statement = (f"{ACCOUNTS} WHERE path IN ({', '.join('?' * len(paths)) or 'NULL'})", tuple(paths))
         foreseen = list(_foreseen(look))
-        lineage = [(f"{ACCOUNTS} WHERE path IN ({', '.join('?' * len(paths))})", tuple(paths))] if paths else []
-        results = _exchange(self._connection, [*before, *lineage, *foreseen])
-        done = len(before) + len(lineage)
-        self._known = dict(zip(foreseen, results[done:], strict=True))
-        if paths:
-            found = {row[0]: [row] for row in results[len(before)]}
-            self._known |= {(ACCOUNT, (path,)): found.get(path, []) for path in paths}
+        results = _exchange(self._connection, [*before, _END, lineage, *foreseen])
+        ends, accounts, *others = results[len(before) :]
+        found = {row[0]: [row] for row in accounts}
+        self._known = dict(zip(foreseen, others, strict=True))
+        self._known |= {(ACCOUNT, (path,)): found.get(path, []) for path in paths}
+        self._known |= {
+            (HEAD, ()): [row[:2] for row in ends],
+            (LAST, ()): [row[2:] for row in ends if row[2] is not None],
+        }
         return results[: len(before)]
 
     def _rows(self, statement: str, *values: object) -> list[Any]:
@@ -111,8 +120,6 @@ class PostgresBooks(SQLBooks):
 
 def _foreseen(look: Look) -> Iterator[Statement]:
     """The statements that read single rows of what will be looked at."""
-    yield HEAD, ()
-    yield LAST, ()
     for number in {look.entry, look.charge} - {0}:
         yield ENTRY, (number,)
     if look.question is not None:
@@ -124,25 +131,19 @@ def _foreseen(look: Look) -> Iterator[Statement]:
 
 
 def _exchange(connection: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
-    """Sends the statements together; what each reads, nothing for those that do not.
+    """Sends the statements in one message; what each reads, nothing for those that do not.
 
-    The talk goes on from one exchange to the next: ending it sends a word that keeps the server from noticing that
-    nothing happens in a transaction any more.
+    The server runs them one after another, each on what was committed when it begins, and stops at the first error.
     """
-    cursors = [_sent(connection, statement) for statement in statements]
-    connection.talk.sync()
-    if statements[-1] is _COMMIT and cursors[-1].statusmessage != "COMMIT":
+    cursor = psycopg.ClientCursor(connection)
+    text = ";".join(statement for statement, _ in statements).replace("?", "%s")
+    cursor.execute(text.encode(), [value for _, values in statements for value in values])
+    results = [cursor.fetchall() if cursor.description else []]
+    while cursor.nextset():
+        results.append(cursor.fetchall() if cursor.description else [])
+    if statements[-1] is _COMMIT and cursor.statusmessage != "COMMIT":
         raise LedgerUnavailable("the server took the transaction back", "ask again")
-    return [cursor.fetchall() if cursor.description else [] for cursor in cursors]
-
-
-def _sent(connection: Connection, statement: Statement) -> psycopg.Cursor[tuple[Any, ...]]:
-    return connection.cursor(binary=True).execute(_dialect(statement[0]), statement[1])
-
-
-@lru_cache(maxsize=256)
-def _dialect(statement: str) -> bytes:
-    return statement.replace("?", "%s").encode()
+    return results
 
 
 class _Transaction:
@@ -220,9 +221,8 @@ class PostgresStore:
     def reading(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """A view of one moment."""
         with self._translated(), self._connections.use(), ExitStack() as stack:
-            connection, books, _ = self._started(stack, [_READ], look)
+            _, books, _ = self._started(stack, [_READ], look)
             yield books
-            _sent(connection, _COMMIT)
 
     def close(self) -> None:
         """Lets go of the server."""
@@ -238,7 +238,6 @@ class PostgresStore:
         while True:
             with ExitStack() as attempt:
                 connection = attempt.enter_context(self._connections.borrowed())
-                attempt.enter_context(connection.talking())
                 books = PostgresBooks(connection)
                 try:
                     results = books.fetch(before, look)
@@ -253,10 +252,8 @@ class PostgresStore:
 
     def _begun(self, transaction: _Transaction, look: Look) -> PostgresBooks:
         """The books for the first writer of a transaction, once it has the lock."""
-        transaction.connection, books, [_, locked] = self._started(transaction.stack, [_WRITE, _LOCK], look)
-        if not locked:
-            raise LedgerDamaged("its head is missing", "restore the last good copy")
-        assert_durable(*locked[0])
+        transaction.connection, books, [_, [locked]] = self._started(transaction.stack, [_WRITE, _LOCK], look)
+        assert_durable(*locked[:2])
         return books
 
     @contextmanager
@@ -283,7 +280,6 @@ class PostgresStore:
             with ExitStack() as stack:
                 connection = self._connect()
                 stack.callback(connection.close)
-                stack.enter_context(connection.talking())
                 books = PostgresBooks(connection)
                 books.fetch([_WRITE, _LOCK], Look(entry=appended.sequence))
                 entry = books.entry(appended.sequence)
@@ -306,7 +302,7 @@ class PostgresStore:
             if not create:
                 raise LedgerUnavailable(f"there is no ledger at {self._told}", "give the address of one, or make one")
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
+                connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (APPLICATION,))
                 if not self._is_ours(connection):
                     connection.execute(f'CREATE SCHEMA "{self.schema}"'.encode())
                     connection.execute(f"COMMENT ON SCHEMA \"{self.schema}\" IS '{MARK}'".encode())

@@ -12,8 +12,7 @@ A connection gives up when the server does not answer within its `limit`, also i
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeVar
@@ -50,21 +49,6 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     limit = float("inf")
     used = False
     """Whether it was in a transaction before."""
-    talk: psycopg.Pipeline
-    """Within a transaction, what sends statements together."""
-
-    @contextmanager
-    def talking(self) -> Iterator[None]:
-        """Within this, statements can be sent together. If only its end fails, nothing but the connection is lost."""
-        done = False
-        try:
-            with self.pipeline() as self.talk:
-                yield
-                done = True
-        except psycopg.Error:
-            self.close()
-            if not done:
-                raise
 
     def wait(self, gen: Any, *rest: Any, **options: Any) -> Any:
         """Runs one exchange with the server; without an answer the connection is closed."""

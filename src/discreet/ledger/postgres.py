@@ -304,10 +304,8 @@ class PostgresStore:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (APPLICATION,))
                 if not self._is_ours(connection):
-                    connection.execute(f'CREATE SCHEMA "{self.schema}"'.encode())
-                    connection.execute(f"COMMENT ON SCHEMA \"{self.schema}\" IS '{MARK}'".encode())
-                    for statement in CREATION:
-                        connection.execute(statement.encode())
+                    made = [f'CREATE SCHEMA "{self.schema}"', f"COMMENT ON SCHEMA \"{self.schema}\" IS '{MARK}'"]
+                    connection.execute("; ".join(made + CREATION).encode())
 
     def _is_ours(self, connection: Connection) -> bool:
         """Whether the schema is a ledger of this version, which this role may use; False if there is none."""

@@ -137,17 +137,18 @@ def _prepare(connection: Connection, schema: str, patience: float) -> None:
     if settings[2] != "UTF8":
         raise LedgerUnavailable(f"its database is in {settings[2]}", "make one with ENCODING 'UTF8' TEMPLATE template0")
     idle = max(IDLE, patience / 2)
-    for name, value in (
-        ("synchronous_commit", settings[1]),
-        ("search_path", f'"{schema}", pg_temp'),
-        ("lock_timeout", f"{ceil(1000 * patience)}ms"),
-        ("idle_in_transaction_session_timeout", f"{ceil(1000 * idle)}ms"),
-        ("row_security", "off"),
-        ("tcp_keepalives_idle", "10"),
-        ("tcp_keepalives_interval", "5"),
-        ("tcp_keepalives_count", "3"),
-    ):
-        connection.execute("SELECT set_config(%s, %s, false)", (name, value))
+    wanted = {
+        "synchronous_commit": settings[1],
+        "search_path": f'"{schema}", pg_temp',
+        "lock_timeout": f"{ceil(1000 * patience)}ms",
+        "idle_in_transaction_session_timeout": f"{ceil(1000 * idle)}ms",
+        "row_security": "off",
+        "tcp_keepalives_idle": "10",
+        "tcp_keepalives_interval": "5",
+        "tcp_keepalives_count": "3",
+    }
+    each = ", ".join(["set_config(%s, %s, false)"] * len(wanted))
+    connection.execute(f"SELECT {each}".encode(), [text for pair in wanted.items() for text in pair])
 
 
 def assert_durable(fsync: str, synchronous_commit: str) -> None:

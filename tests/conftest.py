@@ -15,3 +15,8 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+
+
+def pytest_sessionfinish() -> None:
+    """What is left at the end is let go of, or the engine complains of it."""
+    gc.unfreeze()

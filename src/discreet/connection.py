@@ -32,6 +32,7 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.files import marks
+from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
 from discreet.ledger import Ledger
 from discreet.session import Session
@@ -42,6 +43,8 @@ __all__ = ["Private", "connect"]
 Limits = Bounds | tuple[Exactable, Exactable]
 BESIDE = ".ledger"
 """What stands after a source's name in the name of the books beside it."""
+LASTING = ("file:", "postgres:")
+"""How the names of sources begin that are the same in every session."""
 EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
 """How facts about columns are written."""
 ALIASES: dict[str, Type] = {
@@ -98,21 +101,23 @@ def connect(
     study: str | None = None,
     analyst: str | None = None,
 ) -> Session:
-    """A session on a file, a folder, a DuckDB database, a frame, an Arrow table or a dict of arrays.
+    """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
+    PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there.
 
     `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
     further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
     public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
-    default beside a file and for frames in a temporary file that ends with the session. `dataset` names the data in the
-    books, wherever it is kept.
+    default beside a file and for frames in a temporary file that ends with the session; for a server it must be named.
+    `dataset` names the data in the books, wherever it is kept.
     """
     if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
         raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
     unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
-    name = table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
+    place = _there(source, table, ledger) if is_address(source) else source
+    name = named(str(place))[1] if is_address(source) else table or _name_of(source)
     column = unit.column if isinstance(unit, User) else None
     others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
     open_to_all = public or {}
@@ -121,10 +126,10 @@ def connect(
         raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
-    engine = DuckDB()
+    engine = Postgres(str(source)) if is_address(source) else DuckDB()
     try:
         tables = []
-        for called, given in {name: Private(source, column, max_rows=max_rows), **others}.items():
+        for called, given in {name: Private(place, column, max_rows=max_rows), **others}.items():
             facts = _Facts(*({**own, **said[called]} for own, said in zip(_own(given), spread, strict=True)))
             tables.append(_private(engine, called, given, column, facts, _links(called, given, others)))
         for called, data in open_to_all.items():
@@ -133,13 +138,14 @@ def connect(
         engine.seal()
         owned = (name, *others)
         books = _books(source, ledger, [path for called in owned for path in engine.paths(called)])
-        first, *more = _claims(engine, owned, _known(books))
+        claims = _claims(engine, owned, tuple(open_to_all), _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
-        files = [text for claims in (first, *more) for text in claims if text.startswith("file:")]
-        lead = first[0] if dataset is None else f"dataset:{dataset}"
-        sources = tuple(dict.fromkeys([lead, *files]))
+        lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
+        lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
+        sources = tuple(dict.fromkeys([lead, *lasting]))
         session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst)
-        _check_claims(session, engine, owned, _known(books))
+        known = _known(books)
+        _check_claims(session, _claims(engine, owned, tuple(open_to_all), known), known)
         return session
     except BaseException:
         engine.close()
@@ -193,8 +199,24 @@ class _Facts:
         return tuple(facts.values())
 
 
+def _there(address: object, table: str | None, ledger: object) -> str:
+    """The name of the first table on a server."""
+    if table is None:
+        remedy = 'write table="visits" or table="schema.visits"'
+        raise InvalidArgument("table", table, "the name of a table on the server", remedy)
+    if ledger is None:
+        remedy = 'write ledger="books.ledger", or the address of a database for books'
+        raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
+    return table
+
+
+def _name_of(source: object) -> str:
+    """What the first table is called in questions, unless it is said."""
+    return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data"
+
+
 def _private(
-    engine: DuckDB, name: str, given: Private, column: str | None, facts: _Facts, links: Iterable[str]
+    engine: DuckDB | Postgres, name: str, given: Private, column: str | None, facts: _Facts, links: Iterable[str]
 ) -> Table:
     owner = None if given.link is not None else given.unit or column
     if column is None and (given.unit is not None or given.link is not None):
@@ -206,7 +228,7 @@ def _private(
     return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name))
 
 
-def _public(engine: DuckDB, name: str, data: object, facts: _Facts) -> Table:
+def _public(engine: DuckDB | Postgres, name: str, data: object, facts: _Facts) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
     columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
@@ -255,7 +277,8 @@ def _same(name: str, other: str) -> bool:
 
 def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> Path | None:
     """Where the books are; at their place beside the source they must be the only ones of that kind for these files."""
-    beside = _beside(Path(source).expanduser().resolve()) if isinstance(source, str | os.PathLike) else None
+    on_disk = isinstance(source, str | os.PathLike) and not is_address(source)
+    beside = _beside(Path(str(source)).expanduser().resolve()) if on_disk else None
     books = beside if ledger is None else Path(ledger)
     if books is None or beside is None or books.expanduser().resolve() != beside:
         return books
@@ -280,22 +303,29 @@ def _known(books: Path | None) -> dict[str, str]:
         return ledger.sources()
 
 
-def _claims(engine: DuckDB, tables: Iterable[str], known: Iterable[str]) -> list[list[str]]:
-    """For each table the sources that it is, at least one: first those in the books that hold some of its files."""
+def _claims(
+    engine: DuckDB | Postgres, tables: Iterable[str], public: Iterable[str], known: Iterable[str]
+) -> list[list[str]]:
+    """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
+    if isinstance(engine, Postgres):
+        open_to_all = {text for table in public for text in engine.sources(table)}
+        own = [[text for text in engine.sources(table) if text not in open_to_all] for table in tables]
+        return [sorted(claim, key=lambda text: text not in {*known}) for claim in own]
     held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
     claims = []
     for table in tables:
         identity, paths = engine.identity(table), engine.paths(table)
-        own = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
+        own_files = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
         mine = frozenset[tuple[int, int]]().union(*map(marks, paths))
-        claims.append(list(dict.fromkeys([text for text, there in held.items() if text in own or there & mine] + own)))
+        found = [text for text, there in held.items() if text in own_files or there & mine]
+        claims.append(list(dict.fromkeys(found + own_files)))
     return claims
 
 
-def _check_claims(session: Session, engine: DuckDB, tables: Iterable[str], known: Mapping[str, str]) -> None:
-    """No file of the session is in another data set of the books, even if it was opened there meanwhile."""
+def _check_claims(session: Session, claims: Iterable[Iterable[str]], known: Mapping[str, str]) -> None:
+    """No source of the session is in another data set of the books, even if it was opened there meanwhile."""
     name = session.account[0]
-    for text in (text for claims in _claims(engine, tables, known) for text in claims if text.startswith("file:")):
+    for text in (text for claim in claims for text in claim if text.startswith(LASTING)):
         if known.get(text, name) != name:
             session.close()
             raise InvalidArgument("source", text, f"of {name!r} or of none", f"it belongs to {known[text]!r}")

@@ -24,7 +24,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -33,7 +33,7 @@ from typing import Any
 from weakref import finalize
 
 from discreet.certificate import SigningKey, digest, loss_to_json
-from discreet.core.errors import AnswerFailed, EntropyFailure, InvalidArgument
+from discreet.core.errors import AnswerFailed, EngineUnavailable, EntropyFailure, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import ApproxDP, Loss, PureDP
@@ -82,6 +82,8 @@ class Quote:
     """What to expect of each column."""
     fits: bool
     """Whether the budget still allows it."""
+    statement: str = field(default="", repr=False)
+    """What the engine would be asked to run."""
 
     def __str__(self) -> str:
         room = "within what is left" if self.fits else "more than what is left"
@@ -191,7 +193,8 @@ class Session:
         """
         asked = self._ask(text, epsilon, error)
         fits = self._ledger.fits(self._account, asked.measurement.events)
-        return Quote(asked.epsilon, asked.loss, asked.measurement.events, asked.words, asked.errors, fits)
+        measured = asked.measurement.events
+        return Quote(asked.epsilon, asked.loss, measured, asked.words, asked.errors, fits, asked.statement)
 
     def sql(
         self,
@@ -241,7 +244,7 @@ class Session:
             owned = measurement.weights is not None
             groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
             return pack(measurement.release(groups, asked.listed, source), source.private)
-        except EntropyFailure:
+        except (EntropyFailure, EngineUnavailable):
             raise  # nothing to do with the data: the question can be asked again
         except Exception:
             return FAILED
@@ -263,17 +266,28 @@ class Session:
             remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
             raise InvalidArgument("epsilon, error", (epsilon, error), "exactly one of the two", remedy)
         query = parse(text, self._catalog)
+        sources = self._sources(query)
         if error is None:
             given = positive("epsilon", epsilon)
             if given < FAINTEST:
                 raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
-            return self._asked(query, given)
-        wanted = positive("error", error)
-        # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
-        found = epsilon_for(float(wanted), lambda trial: self._asked(query, trial, whole=True).errors)
-        return self._asked(query, found, whole=True)
+            asked = self._asked(query, sources, given)
+        else:
+            wanted = positive("error", error)
+            # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
+            found = epsilon_for(float(wanted), lambda trial: self._asked(query, sources, trial, whole=True).errors)
+            asked = self._asked(query, sources, found, whole=True)
+        return asked.prepared()
 
-    def _asked(self, query: Query, epsilon: Fraction, whole: bool = False) -> _Asked:
+    def _sources(self, query: Query) -> dict[str, str]:
+        """Where the tables of a query are; the first one is the data set itself, wherever it is kept, but as a view
+        it is also what it says."""
+        first, used = self._catalog.tables[0].name, sorted(tables_in(query.aggregate.input))
+        said = {name: self._engine.definition(name) for name in used}
+        others = {name: self._engine.identity(name) for name in used if name != first}
+        return {**others, **({first: said[first]} if said.get(first) else {})}
+
+    def _asked(self, query: Query, sources: dict[str, str], epsilon: Fraction, whole: bool = False) -> _Asked:
         listed = _listed_keys(query)
         owned, max_rows = is_owned(query.aggregate.input), query.aggregate.max_rows
         # Where the most rows of a unit are declared, intervals can cover clipping, and averages keep to the same limit.
@@ -293,9 +307,6 @@ class Session:
             ranks=tuple(rank for _, rank in ranked),
             whole=whole,
         )
-        # The first table is the data set itself, wherever it is kept.
-        others = tables_in(query.aggregate.input) - {self._catalog.tables[0].name}
-        sources = {name: self._engine.identity(name) for name in sorted(others)}
         return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources, self._engine.dialect)
 
 
@@ -336,6 +347,11 @@ class _Asked:
         cells = [(argument, rank.cells) for argument, rank in self.ranked]
         measurement = self.measurement
         return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect)
+
+    def prepared(self) -> _Asked:
+        """Itself, once its statement is written: what the engine cannot do is refused before anything is charged."""
+        str(self.statement)
+        return self
 
     @property
     def loss(self) -> Budget:

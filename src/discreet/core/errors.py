@@ -6,6 +6,7 @@
     ├── NotAccountable                      this accountant cannot bound that event; another one may
     ├── Unsupported                         a question that cannot be answered privately, with what to write instead
     ├── AnswerFailed                        the engine failed on a question that was charged; no detail may leave
+    ├── EngineUnavailable                   the engine was lost on the way; the same question can be asked again
     ├── EntropyFailure                      the operating system gave no usable randomness
     └── LedgerUnavailable, LedgerDamaged    trouble with the books themselves (`ledger/errors.py`)
 
@@ -18,6 +19,7 @@ __all__ = [
     "AnswerFailed",
     "BudgetExceeded",
     "DiscreetError",
+    "EngineUnavailable",
     "EntropyFailure",
     "InvalidArgument",
     "NotAccountable",
@@ -72,6 +74,13 @@ class AnswerFailed(DiscreetError):
 
     def __init__(self) -> None:
         super().__init__("the engine failed on this question and nothing more may be said; the charge stands")
+
+
+class EngineUnavailable(DiscreetError):
+    """The engine was lost, which has nothing to do with what the rows hold."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the engine did not finish: {reason}; ask the same again, it is paid for once")
 
 
 class EntropyFailure(DiscreetError):

@@ -214,6 +214,10 @@ class DuckDB:
         """The file's full path, or for a frame its name."""
         return self._of(table).identity
 
+    def definition(self, table: str) -> str:
+        """Nothing: what a file holds is the data set, whatever it is."""
+        return ""
+
     def paths(self, table: str) -> tuple[Path, ...]:
         """The files its rows are in; none for a frame."""
         return self._of(table).paths

@@ -24,6 +24,9 @@ class Engine(Protocol):
     def identity(self, table: str) -> str:
         """A name of the table's source that is the same in every process that opens it."""
 
+    def definition(self, table: str) -> str:
+        """What tells apart different contents of a view by the same name; empty where there is no such thing."""
+
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types; columns of types that queries cannot use are left out."""
 

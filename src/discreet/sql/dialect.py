@@ -11,6 +11,7 @@ cannot do, or would do otherwise: every expression has to give the same on all e
 
 from __future__ import annotations
 
+from discreet.sql.catalog import Type
 from discreet.sql.signature import Node
 
 __all__ = ["DUCKDB", "Dialect", "quoted"]
@@ -31,6 +32,8 @@ class Dialect:
     narrow = "TINYINT"
     """A type for small numbers: engines may then number groups instead of hashing them."""
     double = "DOUBLE"
+    strict = False
+    """Whether arithmetic of doubles fails where a result is too large or too small for one."""
 
     def lowered(self, node: Node) -> Node:
         """The expression in words that the engine has, total as it was."""
@@ -47,6 +50,10 @@ class Dialect:
     def table(self, name: str) -> str:
         """What stands in FROM for a registered table, whose columns then have our types or are castable to them."""
         return self.identifier(name)
+
+    def owner(self, unit: str) -> str:
+        """The unit of a row of such a table, whose unit column is given: equal for the same unit, and for no others."""
+        return self.identifier(unit)
 
     def real(self, value: float) -> str:
         """A literal double."""
@@ -65,12 +72,12 @@ class Dialect:
         """An aggregate of whole numbers as 64 bits, NULL where it does not fit."""
         return f"TRY_CAST({value} AS BIGINT)"
 
-    def ordered(self, function: str, value: str) -> str:
-        """An aggregate of doubles in their own order, so that it does not depend on where rows lie."""
+    def ordered(self, function: str, value: str, kind: Type) -> str:
+        """An aggregate of numbers in their own order, so that it does not depend on where rows lie."""
         return f"{function}({value} ORDER BY {value})"
 
     def quantile(self, value: str, rank: float) -> str:
-        """The quantile of doubles, between two of them where it falls there."""
+        """The quantile of numbers, between two of them where it falls there."""
         return f"QUANTILE_CONT({value}, {rank!r})"
 
 

@@ -192,10 +192,12 @@ def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
             return finite(Shaped(plain, EVERYTHING))
         return in_years(plain, target) if target in MOMENTS else plain
     if (source, target) == ("real", "text"):
-        return typed(finite(value), "text")
+        return typed(finite(value), "text", "real")
     if (source, target) == ("integer", "boolean"):
         return binary(exp.NEQ, value.node, exp.Literal.number(0))
-    return try_cast(value.node, target, "real") if source == "real" else typed(value.node, target)
+    if source == "real":
+        return try_cast(value.node, target, "real")
+    return typed(value.node, target, "boolean" if source == "boolean" else None)
 
 
 def _cast_range(call: Call, ranges: Sequence[Interval]) -> Interval:

@@ -41,9 +41,7 @@ def _raised(spans: Spans) -> Iterator[str]:
         )
 
 
-def notes(
-    query: Query, spans: Spans, measured: dict[str, int], places: Sequence[int], private: bool
-) -> Iterator[str]:
+def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence[int], private: bool) -> Iterator[str]:
     """The notes; `measured` are the outputs that are measures, `places` the released rows that are shown."""
     uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
     if uncovered and spans.noisy.norms is not None:

@@ -107,10 +107,15 @@ class Cells:
             step = Fraction(ceil(step))
         return cls(Line(bounds, step), whole and step == 1)
 
-    def sql(self, value: str) -> str:
-        """The cell of `value`, the SQL of a double: held to the bounds, NULL where it is NULL, NaN or infinite."""
+    def sql(self, value: str, strict: bool = False) -> str:
+        """The cell of `value`, the SQL of a double: held to the bounds, NULL where it is NULL, NaN or infinite.
+
+        `strict` engines fail on products too small for doubles: there, the first quarter of a step is not multiplied.
+        """
         lower, upper, last = float(self.line.bounds.lower), float(self.line.bounds.upper), self.line.size - 1
         place = f"FLOOR(({value} - {lower!r}) * {float(1 / self.line.step)!r} + 0.5)"
+        if strict:
+            place = f"CASE WHEN {value} - {lower!r} <= {float(self.line.step) / 4!r} THEN 0 ELSE {place} END"
         return (
             f"CASE WHEN {value} BETWEEN {lower!r} AND {upper!r}"
             f" THEN CAST(LEAST(GREATEST({place}, 0), {last}) AS INTEGER)"

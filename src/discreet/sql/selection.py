@@ -100,7 +100,7 @@ class Selection:
                 shown.append(f"{raw} AS {self._quoted(RAW + column.name)}")
         if not table.private or table.unit is None:
             return f"SELECT {', '.join(shown or ['1'])} FROM {self.dialect.table(table.name)}"
-        unit = self._quoted(table.unit)
+        unit = self.dialect.owner(table.unit)
         shown.append(f"{unit} AS {self._quoted(OWNER)}")
         return f"SELECT {', '.join(shown)} FROM {self.dialect.table(table.name)} WHERE {unit} IS NOT NULL"
 
@@ -117,7 +117,7 @@ class Selection:
             call = self.dialect.quantile(argument, float(measure.rank or 0))
         elif measure.function in ("sum", "avg", "variance", "stddev"):
             name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())
-            call = self.dialect.ordered(name, argument)
+            call = self.dialect.ordered(name, argument, "real" if measure.argument is None else measure.argument.type)
         else:
             call = f"{measure.function.upper()}({argument})"
         if measure.function == "sum" and measure.argument is not None and measure.argument.type == "integer":

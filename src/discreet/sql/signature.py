@@ -94,14 +94,15 @@ ENGINE_TYPES: dict[Type, exp.DType] = {
     "timestamp": exp.DType.TIMESTAMPNTZ,
 }
 WIDE = exp.DType.INT128
-Source = OneOf["column", "text", "real", "wide"]
+Source = OneOf["column", "text", "real", "wide", "boolean"]
 """What is cast: a column as the engine has it, or a value of ours; `wide` is a whole number of 128 bits."""
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?", re.ASCII)
 
 
-def typed(node: Node, kind: Type | exp.DType) -> Node:
-    """A cast that cannot fail."""
-    return exp.Cast(this=node, to=exp.DataType(this=_engine_type(kind)))
+def typed(node: Node, kind: Type | exp.DType, source: Source | None = None) -> Node:
+    """A cast that cannot fail; where engines differ in it, with what is cast."""
+    marked = {} if source is None else {"source": source}
+    return exp.Cast(this=node, to=exp.DataType(this=_engine_type(kind)), **marked)
 
 
 def try_cast(node: Node, kind: Type, source: Source) -> Node:

@@ -80,9 +80,10 @@ def statement(
     named += [f"{dialect.identifier(OWNER)} AS {u}" for u in owner]
     read = [*(key.expression for key in aggregate.keys), *arguments.values()]
     used = frozenset[str]().union(*map(names_in, read))
-    values = [f"{s.steps(c)} AS x{j}" for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
+    bounded = [(j, s, c) for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
+    values = [f"{s.steps(c, dialect.strict)} AS x{j}" for j, s, c in bounded]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
-    values += [f"{cells.sql(column)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
+    values += [f"{cells.sql(column, dialect.strict)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
     rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used)}"
     listed = _listed(aggregate, selection) if owner else []
@@ -222,10 +223,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = dialect.kept(not is_plain(aggregate.input))
     owners = ", ".join(["u", *shape.keys])
-    counted = (
-        f"p AS {dialect.kept(shape.of_units)} "
-        f"(SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
-    )
+    counted = f"p AS {dialect.kept(shape.of_units)} (SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
     units = f"SELECT {', '.join(norms)} FROM p GROUP BY u"
     if not squared and not shape.of_units:
         counted, units = "", f"SELECT u, CAST(COUNT(*) AS {dialect.double}) AS s FROM r GROUP BY u"

@@ -1,0 +1,420 @@
+"""PostgreSQL as an engine: the tables of one server, read where they are.
+
+The statement of a question runs inside the server, in a transaction that can only read, and only its totals come back.
+A question is one SELECT made from the plan; names of functions mean those of the system, whatever the role's path says.
+
+The password stays with the driver, which also takes it from PGPASSWORD, a .pgpass file or a service file: no message
+and no representation shows it. Needs the driver: `pip install 'discreet[postgres]'`.
+
+>>> is_address("postgresql://ann@data.example/hospital"), is_address("visits.csv")
+(True, False)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.domains import Bounds, Categories
+from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines.postgres_catalog import COLUMNS, DEFINITIONS, NEAR, ORIGINS, TABLE, Reading, named, reading
+from discreet.engines.postgres_dialect import PostgresDialect
+from discreet.engines.schema import quoted
+from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.dialect import Dialect
+from discreet.sql.functions import admit
+from discreet.sql.relations import OWNER
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["Postgres", "is_address", "named"]
+
+OLDEST = 13
+"""The first version of the server that will do."""
+LOOKED_AT = 200_000
+"""Public tables of up to this many rows are looked through for what their columns hold."""
+LISTED = 1_000
+"""So many different values of a public column are listed."""
+SETTINGS = {
+    "search_path": "pg_catalog",
+    "TimeZone": "'UTC'",
+    "DateStyle": "'ISO, YMD'",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "row_security": "off",
+    "jit": "off",
+}
+"""What statements rely on. A policy that would hide rows from the role is an error, not another answer."""
+BEGIN = "; ".join(
+    [
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        *(f"SET LOCAL {name} = {value}" for name, value in SETTINGS.items()),
+    ]
+)
+
+
+def is_address(source: object) -> bool:
+    """Whether a source is the address of a server."""
+    return isinstance(source, str) and re.match(r"postgres(ql)?://", source) is not None
+
+
+@dataclass(frozen=True)
+class _Held:
+    oid: int
+    sources: tuple[str, ...]
+    columns: tuple[Column, ...]
+    omitted: tuple[tuple[str, str], ...]
+    definition: str
+    unique: tuple[str, ...] = ()
+    units: str | None = None
+
+
+class Postgres:
+    """Tables of one database."""
+
+    def __init__(self, address: str) -> None:
+        self._dialect = PostgresDialect()
+        self.dialect: Dialect = self._dialect
+        self._address = address
+        self._held: dict[str, _Held] = {}
+        self._lock = Lock()
+        self._process = os.getpid()
+        self._cancelled = False
+        self._closed = False
+        self._driver = _driver()
+        self._connection: psycopg.Connection[Any] | None = self._connected()
+        self._place = self._placed()
+
+    def __repr__(self) -> str:
+        return f"Postgres({self._place!r})"
+
+    def add(
+        self,
+        table: str,
+        source: object,
+        *,
+        types: Mapping[str, Type] | None = None,
+        hints: Mapping[str, Type] | None = None,
+        unit: str | None = None,
+        links: Iterable[str] = (),
+        private: bool = True,
+    ) -> None:
+        """Register a table or a view of the database as `table`; `source` is its name there.
+
+        Types are those of the server. Values of the `unit` column that name nobody (NaN, infinities) become NULL.
+        """
+        if not isinstance(source, str) or is_address(source):
+            given = "an address" if isinstance(source, str) else type(source).__name__
+            remedy = 'write private={"orders": dc.Private("schema.orders")}, or load the data into the database'
+            raise InvalidArgument("source", given, "the name of a table on the same server", remedy)
+        if table.lower() in {name.lower() for name in self._held}:
+            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        oid, schema, name = self._found(source)
+        readings, omitted = self._columns(oid)
+        for column, kind in (types or {}).items():
+            known = readings.get(column.lower())
+            if known is None or known.type != kind:
+                bound = f"a column of {table}" if known is None else f"{known.type}, as it is on the server"
+                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
+                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
+        owner = None if unit is None else self._owner(table, unit, readings)
+        shown += [] if owner is None else [f"{owner.owner} AS {quoted(OWNER)}"]
+        for link in links:
+            if link.lower() in readings and readings[link.lower()].rounds:
+                remedy = "make it BIGINT or text, in a view if need be"
+                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
+        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {quoted(schema)}.{quoted(name)}"
+        columns = tuple(Column(read.name, read.type) for read in readings.values())
+        origins = self._asked(ORIGINS, oid, oid)
+        sources = [f"{self._place}/{there}.{called}" for there, called, _, _ in origins]
+        # A table that was renamed is still the same.
+        sources += [f"{self._place}/{number}" for _, _, number, stored in origins if stored]
+        held = _Held(
+            oid, tuple(sources), columns, omitted, self._definition(oid), units=None if owner is None else owner.family
+        )
+        self._held[table] = held
+        self._check_readable(table)
+        if not private:
+            self._held[table] = self._looked_at(table, held)
+
+    def seal(self) -> None:
+        """Nothing more is added."""
+
+    def identity(self, table: str) -> str:
+        """The server, database, schema and name, whoever asks; with a digest of what a view says."""
+        held = self._of(table)
+        return held.sources[0] + held.definition
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What the books know it by: itself, then the tables that a view reads and those it is a part of."""
+        return self._of(table).sources
+
+    def definition(self, table: str) -> str:
+        """A digest of what a view says, empty for a table; refused if it says something else by now."""
+        held = self._of(table)
+        if held.definition and self._definition(held.oid) != held.definition:
+            remedy = "see whether it still is what you want, and connect again"
+            raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
+        return held.definition
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """No files."""
+        return ()
+
+    def columns(self, table: str) -> tuple[Column, ...]:
+        """Names and types from the catalogs, never from private rows; what public ones hold."""
+        return self._of(table).columns
+
+    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns that queries cannot use."""
+        return self._of(table).omitted
+
+    def unique(self, table: str) -> tuple[str, ...]:
+        """Columns of a public table that are known to hold no value twice and no NULL."""
+        return self._of(table).unique
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
+
+        A server that is lost raises EngineUnavailable; what fails for want of time or room may be due to the data.
+        """
+        if not re.match(r"\s*(SELECT|WITH)\b", statement):
+            raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+        with self._lock:
+            self._cancelled = False
+            connection = self._begun()
+            lost = False
+            try:
+                # Binary results come by the protocol that takes no more than one statement.
+                found = connection.cursor(binary=True).execute(statement.encode()).fetchall()
+                connection.execute("COMMIT")
+                return [tuple(int(v) if isinstance(v, Decimal) else v for v in row) for row in found]
+            except self._driver.errors.QueryCanceled:
+                if not self._cancelled:
+                    raise
+            except self._driver.OperationalError as error:
+                lost = connection.closed or (error.sqlstate or "").startswith("57P")
+                if not lost:
+                    raise
+            finally:
+                self._rolled_back(connection)
+        if lost:
+            raise EngineUnavailable("the connection to the server was lost")
+        raise KeyboardInterrupt
+
+    def progress(self) -> float | None:
+        """Nobody knows."""
+        return None
+
+    def cancel(self) -> None:
+        """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            self._cancelled = True
+            connection.cancel_safe(timeout=10)
+
+    def close(self) -> None:
+        """Let go of the server, after the running statement."""
+        with self._lock:
+            self._closed = True
+            if self._connection is not None and os.getpid() == self._process:
+                self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        """A connection with the settings that statements rely on; where it fails, no more is said than is known."""
+        failure: str | None = None
+        try:
+            connection = self._driver.connect(
+                self._address, autocommit=True, client_encoding="UTF8", application_name="discreet"
+            )
+            connection.execute("SET default_transaction_read_only = on")
+        except self._driver.Error as error:
+            failure = str(error)
+        except ValueError:
+            failure = "invalid"
+        if failure is not None:
+            raise InvalidArgument("source", _shown(self._address), "a server that lets us in", _remedy(failure))
+        version = connection.info.server_version // 10_000
+        if version < OLDEST:
+            connection.close()
+            raise InvalidArgument("source", f"PostgreSQL {version}", f"version {OLDEST} or later", "use a newer server")
+        opened: psycopg.Connection[Any] = connection
+        return opened
+
+    def _placed(self) -> str:
+        """The server and database, the same by whatever address and role they are reached."""
+        info = self._opened().info
+        [(encoding, database)] = self._asked("SELECT current_setting('server_encoding'), current_database()")
+        if encoding != "UTF8":
+            raise InvalidArgument("source", encoding, "a database in UTF8", "make one with ENCODING 'UTF8'")
+        try:
+            [(server,)] = self._asked("SELECT system_identifier FROM pg_control_system()")
+        except self._driver.errors.InsufficientPrivilege:
+            server = f"{info.host}:{info.port}"
+        return f"postgres:{server}/{database}"
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        if os.getpid() != self._process:
+            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
+        if self._connection is None or self._closed:
+            raise InvalidArgument("session", "closed", "open", "connect again")
+        return self._connection
+
+    def _begun(self) -> psycopg.Connection[Any]:
+        """A connection in a transaction; one that was lost meanwhile is made anew."""
+        connection = self._opened()
+        for again in (True, False):
+            try:
+                connection.execute(BEGIN.encode())
+                return connection
+            except self._driver.OperationalError:
+                again = again and connection.closed
+            if not again:
+                break
+            try:
+                self._connection = connection = self._connected()
+            except InvalidArgument:
+                break
+        raise EngineUnavailable("the server cannot be reached")
+
+    def _rolled_back(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            if connection.info.transaction_status != self._driver.pq.TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+        except self._driver.Error:
+            connection.close()
+
+    def _asked(self, statement: str, *values: object, **named_values: object) -> list[Any]:
+        """Rows of a statement about the catalogs."""
+        with self._lock:
+            return self._opened().execute(statement.encode(), named_values or values).fetchall()
+
+    def _definition(self, oid: int) -> str:
+        said = [text for (text,) in self._asked(DEFINITIONS, oid)]
+        return f"#{sha256(chr(0).join(said).encode()).hexdigest()[:16]}" if said else ""
+
+    def _found(self, source: str) -> tuple[int, str, str]:
+        schema, name = named(source)
+        rows = self._asked(TABLE, table=name, schema=schema)
+        same = [row for row in rows if row[2] == name and row[1] == (schema or row[1])] or rows
+        if len(same) != 1:
+            remedy = nearest(source, [near for (near,) in self._asked(NEAR)])
+            raise InvalidArgument("table", source, f"the name of one table or view in {self._database}", remedy)
+        oid, there, called, _, readable = same[0]
+        if not readable:
+            remedy = f"GRANT SELECT on {there}.{called}, and USAGE on its schema, to the role"
+            raise InvalidArgument("table", source, "one that the role may read", remedy)
+        return oid, there, called
+
+    @property
+    def _database(self) -> str:
+        return self._place.rpartition("/")[2]
+
+    def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
+        readings, omitted = {}, []
+        for name, kind, typmod, shown, readable in self._asked(COLUMNS, oid):
+            read = reading(name, kind, typmod) if readable else None
+            if read is None or name.lower() in readings:
+                why = shown if readable and read is None else "permission denied" if read is None else "a name twice"
+                omitted.append((name, why))
+            else:
+                readings[name.lower()] = read
+        if not readings:
+            raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
+        return readings, tuple(omitted)
+
+    def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
+        read = readings.get(unit.lower())
+        if read is None:
+            raise InvalidArgument(
+                "unit", unit, f"a column of {table}", nearest(unit, [r.name for r in readings.values()])
+            )
+        for other, held in self._held.items():
+            if held.units not in (None, read.family):
+                remedy = "CAST one of them in a view"
+                raise InvalidArgument(
+                    "unit", read.family, f"of one type in all tables; it is {held.units} in {other}", remedy
+                )
+        return read
+
+    def _check_readable(self, table: str) -> None:
+        """That a statement can read the table at all: rows may be hidden from the role, or a server behind it gone."""
+        state = None
+        try:
+            self.run(f"SELECT * FROM {self.dialect.table(table)} LIMIT 0")
+        except self._driver.Error as error:
+            state = error.sqlstate
+        if state is not None:
+            del self._held[table], self._dialect.tables[table]
+            remedy = "see to grants, policies for rows (ROW LEVEL SECURITY), and what a view reads"
+            raise InvalidArgument("table", table, f"one that the role can read (SQLSTATE {state})", remedy)
+
+    def _of(self, table: str) -> _Held:
+        if table not in self._held:
+            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
+        return self._held[table]
+
+    def _looked_at(self, table: str, held: _Held) -> _Held:
+        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+        source = self.dialect.table(table)
+        if self.run(f"SELECT COUNT(*) FROM (SELECT 1 FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0] > LOOKED_AT:
+            return held
+        columns, unique = [], []
+        for column in held.columns:
+            sql = self.dialect.text(admit(column.name, column.type))
+            ends = f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
+            listed = (
+                self.run(f"SELECT DISTINCT {sql} FROM {source} ORDER BY 1 NULLS LAST") if distinct <= LISTED else []
+            )
+            few = distinct > 0 and bool(listed) and column.type != "real"
+            values = Categories(tuple(value for (value,) in listed)) if few else None
+            bounds = None if least is None else Bounds(Fraction(least), Fraction(most))
+            columns.append(replace(column, bounds=bounds, values=values, found=values is not None))
+            unique += [column.name] if distinct == rows else []
+        return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _driver() -> Any:
+    if find_spec("psycopg") is None:
+        remedy = "pip install 'discreet[postgres]'"
+        raise InvalidArgument(
+            "source", "postgresql://…", "read with the driver psycopg, which is not installed", remedy
+        )
+    return import_module("psycopg")
+
+
+def _shown(address: str) -> str:
+    """The address without user, password and options."""
+    place = re.sub(r"^[^:]+://", "", address).rpartition("@")[2]
+    return "postgresql://" + re.split(r"[?#]", place)[0]
+
+
+def _remedy(failure: str) -> str:
+    """What may help; the driver gives no code here, so the words of the server have to do."""
+    said = failure.lower()
+    if "password" in said or "authentication" in said or "pg_hba" in said:
+        return "put the right password into .pgpass or PGPASSWORD, and see to the server's pg_hba.conf"
+    if "does not exist" in said:
+        return "the database or the role does not exist: correct the address"
+    if "translate host name" in said or "resolve" in said:
+        return "the host is not known: correct the address"
+    if "invalid" in said or "missing" in said:
+        return "write postgresql://user@host:port/database, with %40, %3A and %2F for @, : and / in names"
+    if "too many" in said or "remaining connection slots" in said:
+        return "raise max_connections of the server, or try again"
+    return "see whether the server runs and the address is right, and try again"

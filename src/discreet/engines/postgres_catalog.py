@@ -1,0 +1,151 @@
+"""What PostgreSQL's catalogs say of a table: where it is, what its columns are, and how each is read.
+
+Types come from the catalogs, never from rows. Reading a value never fails: what does not fit its type is NULL.
+
+>>> reading("age", "int4", -1)
+Reading(name='age', type='integer', sql='CAST("age" AS BIGINT)', family='number', owner='"age"')
+>>> reading("tags", "_text", -1) is None
+True
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from discreet.core.errors import InvalidArgument
+from discreet.engines.postgres_reals import LARGEST
+from discreet.engines.schema import quoted
+from discreet.sql.catalog import Type
+
+__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "TABLE", "Reading", "named", "reading"]
+
+LONGEST = 1 << 26
+"""Bytes of the longest text; longer ones are NULL, for functions of text could run out of memory on them."""
+DIGITS = 18
+"""So many digits fit in 64 bits."""
+
+TABLE = """
+SELECT c.oid, n.nspname, c.relname, c.relkind IN ('v', 'm'),
+       has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND lower(c.relname) = lower(%(table)s)
+  AND CASE WHEN %(schema)s::text IS NULL THEN pg_table_is_visible(c.oid) ELSE lower(n.nspname) = lower(%(schema)s) END
+ORDER BY (c.relname = %(table)s AND n.nspname = COALESCE(%(schema)s, n.nspname)) DESC, 1
+"""
+"""Tables and views of a name, that which is spelled alike first."""
+NEAR = """
+SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+  AND n.nspname NOT LIKE 'pg\\_%%' AND has_schema_privilege(n.oid, 'USAGE') LIMIT 10000
+"""
+"""The names of all tables and views."""
+COLUMNS = """
+WITH RECURSIVE base AS (
+  SELECT a.attnum, a.attname, a.atttypid AS oid, a.atttypmod AS typmod,
+         format_type(a.atttypid, a.atttypmod) AS shown, has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
+  FROM pg_catalog.pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+  UNION ALL
+  SELECT b.attnum, b.attname, t.typbasetype, t.typtypmod, b.shown, b.readable
+  FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd'
+)
+SELECT b.attname, CASE WHEN t.typtype = 'e' THEN 'enum' WHEN n.nspname = 'pg_catalog' THEN t.typname END,
+       b.typmod, b.shown, b.readable
+FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typtype <> 'd' ORDER BY b.attnum
+"""
+"""Names and types of a table's columns; a domain is what it is made of."""
+BELOW = """
+WITH RECURSIVE below(oid) AS (
+  SELECT %s::oid
+  UNION
+  SELECT d.refobjid FROM below
+  JOIN pg_catalog.pg_rewrite r ON r.ev_class = below.oid
+  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+   AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid <> below.oid
+  JOIN pg_catalog.pg_class c ON c.oid = d.refobjid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+)
+"""
+DEFINITIONS = (
+    BELOW
+    + """
+SELECT pg_get_viewdef(below.oid) FROM below JOIN pg_catalog.pg_class c ON c.oid = below.oid
+WHERE c.relkind IN ('v', 'm') ORDER BY below.oid
+"""
+)
+"""What a view, and the views it reads, say; nothing for a table."""
+ORIGINS = (
+    BELOW[:-2]
+    + """
+), above(oid) AS (
+  SELECT oid FROM below UNION SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.oid
+)
+SELECT n.nspname, c.relname, c.oid, c.relkind IN ('r', 'p', 'f')
+FROM above JOIN pg_catalog.pg_class c ON c.oid = above.oid
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY above.oid <> %s, 1, 2
+"""
+)
+"""The table itself, what it reads if it is a view, and what it is a part of."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A column that queries can use: its name, our type, the expression that reads it, and the one for units, whose
+    `family` says with which others it can be compared."""
+
+    name: str
+    type: Type
+    sql: str
+    family: str
+    owner: str
+
+    @property
+    def rounds(self) -> bool:
+        """Whether two values may be read alike."""
+        return self.type == "real" and self.family == "number"
+
+
+def named(table: str) -> tuple[str | None, str]:
+    """The schema, if one is given, and the name of a table; either may stand in double quotes."""
+    found = re.fullmatch(r'(?:("[^"]+"|[^".]+)\.)?("[^"]+"|[^".]+)', table) if isinstance(table, str) else None
+    if found is None:
+        raise InvalidArgument("table", table, "the name of a table on the server", 'write "visits" or "schema.visits"')
+    schema, name = (part and part.strip('"') for part in found.groups())
+    return schema, name or ""
+
+
+def reading(name: str, kind: str | None, typmod: int) -> Reading | None:
+    """How a column of a type of the server is read; None if queries cannot use it."""
+    column = quoted(name)
+    if kind in ("int2", "int4", "int8"):
+        return Reading(name, "integer", column if kind == "int8" else f"CAST({column} AS BIGINT)", "number", column)
+    if kind == "numeric":
+        return _numeric(name, column, typmod)
+    if kind in ("float4", "float8"):
+        plain = column if kind == "float8" else f"CAST({column} AS FLOAT8)"
+        return Reading(name, "real", plain, "real", f"CASE WHEN ABS({plain}) <= {LARGEST} THEN {plain} END")
+    if kind in ("text", "varchar", "bpchar"):
+        text = f'CAST({column} AS TEXT) COLLATE "C"'
+        return Reading(name, "text", f"CASE WHEN OCTET_LENGTH({column}) <= {LONGEST} THEN {text} END", "text", text)
+    if kind in ("uuid", "enum"):
+        return Reading(name, "text", f'CAST({column} AS TEXT) COLLATE "C"', kind, f'CAST({column} AS TEXT) COLLATE "C"')
+    if kind == "timestamptz":
+        return Reading(name, "timestamp", f"({column} AT TIME ZONE 'UTC')", kind, column)
+    plain_types: dict[str, Type] = {"bool": "boolean", "date": "date", "timestamp": "timestamp"}
+    known = plain_types.get(kind or "")
+    return None if known is None else Reading(name, known, column, known, column)
+
+
+def _numeric(name: str, column: str, typmod: int) -> Reading:
+    """Decimals without places after the point are whole numbers if they all fit; others are doubles. All may be NaN."""
+    # Infinite and NaN less itself is NaN.
+    owner = f"CASE WHEN {column} - {column} = 0 THEN {column} END"
+    precision, scale = ((typmod - 4) >> 16) & 0xFFFF, (((typmod - 4) & 0x7FF) ^ 1024) - 1024
+    if typmod >= 4 and scale <= 0 and precision - scale <= DIGITS:
+        most = 10**DIGITS
+        whole = f"CASE WHEN {column} BETWEEN -{most} AND {most} THEN CAST({column} AS BIGINT) END"
+        return Reading(name, "integer", whole, "number", owner)
+    size = f"ABS({column})"
+    fits = f"WHEN {size} <= 1e-323 THEN 0 WHEN {size} <= 1.7976931348623157e308 THEN CAST({column} AS FLOAT8)"
+    return Reading(name, "real", f"CASE {fits} END", "number", owner)

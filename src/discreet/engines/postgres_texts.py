@@ -1,0 +1,58 @@
+"""Capital and small letters, and blanks, as DuckDB has them.
+
+What PostgreSQL makes of letters beyond ASCII depends on how the server was built and on its locale. The pairs of
+letters are DuckDB's own, asked for once, and written into the statement.
+
+>>> small(Piece('"city"')).sql      # doctest: +ELLIPSIS
+'CASE WHEN OCTET_LENGTH("city") = LENGTH("city") THEN LOWER("city" COLLATE "C") ELSE TRANSLATE(LOWER("city" ...
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from discreet.engines.postgres_reals import Piece, bound
+from discreet.engines.schema import text
+
+__all__ = ["BLANKS", "capitals", "small"]
+
+BLANKS = text(" \u00a0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u202f\u205f\u3000")
+"""What TRIM takes away: the separators of Unicode that are spaces."""
+LAST = 0x1FFFF
+"""No letters beyond this have two forms."""
+SURROGATES = (0xD800, 0xDFFF)
+
+
+def small(value: Piece) -> Piece:
+    """LOWER."""
+    return _changed("LOWER", value)
+
+
+def capitals(value: Piece) -> Piece:
+    """UPPER."""
+    return _changed("UPPER", value)
+
+
+def _changed(function: str, value: Piece) -> Piece:
+    before, after = _pairs(function)
+
+    def made(x: str) -> str:
+        plain = f'{function}({x} COLLATE "C")'
+        beyond = f"TRANSLATE({plain}, {text(before)}, {text(after)})"
+        return f"CASE WHEN OCTET_LENGTH({x}) = LENGTH({x}) THEN {plain} ELSE {beyond} END"
+
+    return Piece(bound(made, value))
+
+
+@lru_cache(maxsize=2)
+def _pairs(function: str) -> tuple[str, str]:
+    """The letters beyond ASCII that the function changes, and what it makes of them."""
+    import duckdb
+
+    letters = [chr(point) for point in range(128, LAST + 1) if not SURROGATES[0] <= point <= SURROGATES[1]]
+    with duckdb.connect() as connection:
+        found = connection.execute(
+            f"SELECT c, {function}(c) FROM (SELECT UNNEST(STRING_SPLIT(?, ' ')) AS c) WHERE {function}(c) <> c",
+            [" ".join(letters)],
+        ).fetchall()
+    return "".join(c for c, _ in found), "".join(made for _, made in found)

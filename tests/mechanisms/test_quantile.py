@@ -270,7 +270,7 @@ def test_the_least_and_largest_stay_inside_the_data(neighbours: Any) -> None:
 @given(DATA, st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True), st.integers(0, 31), st.integers(0, 31))
 def test_parts_of_places_have_the_law_of_their_own(data: list[int], tenths: list[int], first: int, stop: int) -> None:
     """A half of the data with 4 parts for each place, against the law on parts by its definition."""
-    first, stop = sorted((first, stop + 1))
+    first, stop = min(first, stop), max(first, stop) + 1
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quantile, "PARTS", 4)
         places = np.array(sorted(data), dtype=np.int64)
@@ -294,6 +294,14 @@ def test_parts_of_places_have_the_law_of_their_own(data: list[int], tenths: list
             assert abs(odds[index] - exact) <= margins[0] + 1e-15
         drawn = draw([question] * 50, Entropy.for_tests(0))
         assert ((drawn >= first) & (drawn < stop)).all()
+
+
+def test_there_is_a_place_to_choose() -> None:
+    target = Target(F(1), F(1, 2), F(1, 2))
+    data = Ranked.of_sorted(np.array([1, 2], dtype=np.int64))
+    assert Question(data, target, 1, 0, open_above=True).last == 0
+    with pytest.raises(InvalidArgument, match="place to choose"):
+        Question(data, target, 1, 0)
 
 
 def test_many_quantiles_are_near_their_ranks_with_and_without_ties() -> None:

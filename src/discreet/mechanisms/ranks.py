@@ -42,6 +42,7 @@ from typing import Any, Protocol
 import numpy as np
 from flint import arb, ctx
 
+from discreet.core.errors import InvalidArgument
 from discreet.core.rounding import ball
 from discreet.noise.entropy import Entropy
 from discreet.noise.exponential import gibbs
@@ -174,6 +175,10 @@ class Question:
     last: int
     open_below: bool = False
     open_above: bool = False
+
+    def __post_init__(self) -> None:
+        if self.first - self.open_below > self.last + self.open_above:
+            raise InvalidArgument("last", self.last, f"at least {self.first}", "there must be a place to choose")
 
     def view(self, reach: int) -> View:
         """All places but those whose log-odds are at least `reach` below the best."""

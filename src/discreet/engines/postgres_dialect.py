@@ -40,6 +40,7 @@ LONGEST = 63
 """Bytes of a name; the server cuts off the rest."""
 ADDED, SQUARED = "1e290", "1e140"
 """Values up to this size can be added up, and their squares, without leaving the doubles."""
+SCALE = f"float8 '{2.0**-64!r}'"
 TYPES = {
     exp.DType.BIGINT: "BIGINT",
     exp.DType.DOUBLE: "FLOAT8",
@@ -69,11 +70,8 @@ class PostgresDialect(Dialect):
         return written(node).sql
 
     def identifier(self, name: str) -> str:
-        """A name in quotes; one that the server would cut off ends in a digest of the whole."""
-        if len(name.encode()) <= LONGEST:
-            return quoted(name)
-        shortened = name.encode()[: LONGEST - 20].decode(errors="ignore")
-        return quoted(f"{shortened} {sha256(name.encode()).hexdigest()[:16]}")
+        """A name in quotes."""
+        return _name(name)
 
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""
@@ -96,7 +94,7 @@ class PostgresDialect(Dialect):
         return casts.held(value)
 
     def ordered(self, function: str, value: str, kind: Type) -> str:
-        """An aggregate of numbers in their own order; of reals too large for it, NULL."""
+        """An aggregate of numbers in their own order; variances of values beyond 10^140 are NULL."""
         if kind == "integer" and function == "SUM":
             return f"SUM({value})"
         if kind == "integer" and function == "AVG":
@@ -105,11 +103,26 @@ class PostgresDialect(Dialect):
             value = f"CAST({value} AS FLOAT8)"
         most = ADDED if function == "SUM" else SQUARED
         inside = f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {value} END"
-        return f"CASE WHEN COUNT({value}) = COUNT({inside}) THEN {function}({inside} ORDER BY {value}) END"
+        large = f" ELSE {_scaled_sum(function, value)}" if function in ("SUM", "AVG") else ""
+        return f"CASE WHEN COUNT({value}) = COUNT({inside}) THEN {function}({inside} ORDER BY {value}){large} END"
 
     def quantile(self, value: str, rank: float) -> str:
         """The quantile of numbers, between two of them where it falls there."""
         return f"PERCENTILE_CONT({rank!r}) WITHIN GROUP (ORDER BY CAST({value} AS FLOAT8))"
+
+
+def _scaled_sum(function: str, value: str) -> str:
+    """The sum or average of reals some of which are very large: 2^64 times that of values divided by as much.
+
+    Added in their order, values overflow if those below 0 do together, or all of them; and beside large values, small
+    ones are lost in any case.
+    """
+    scaled = f"CASE WHEN ABS({value}) >= 1e-270 THEN {value} * {SCALE} ELSE 0 END"
+    below, total = (f"SUM({x} ORDER BY {value})" for x in (f"CASE WHEN {value} < 0 THEN {scaled} END", scaled))
+    over = f"float8 '{2.0**960!r}'"
+    fits = f"COALESCE({below}, 0) > -{over} AND {total} BETWEEN -{over} AND {over} AND ABS({total}) <> {over}"
+    mean = f" / COUNT({value})" if function == "AVG" else ""
+    return f"CASE WHEN {fits} THEN {total}{mean} / {SCALE} END"
 
 
 def written(node: Node) -> Piece:
@@ -136,8 +149,16 @@ def _prefixed(name: str) -> Write:
     return lambda node: Piece(f"{name}({_sql(node.this)})")
 
 
+def _name(name: str) -> str:
+    """A name in quotes; one that the server would cut off ends in a digest of the whole."""
+    if len(name.encode()) <= LONGEST:
+        return quoted(name)
+    shortened = name.encode()[: LONGEST - 20].decode(errors="ignore")
+    return quoted(f"{shortened} {sha256(name.encode()).hexdigest()[:16]}")
+
+
 def _column(node: exp.Column) -> Piece:
-    return Piece(quoted(node.name))
+    return Piece(_name(node.name))
 
 
 def _literal(node: exp.Literal) -> Piece:

@@ -1,0 +1,97 @@
+"""Whole statements on PostgreSQL: the same totals as on DuckDB for random questions about random tables, odd values and
+all, and the same plans; and neighbours with odd values look alike."""
+
+import tempfile
+from collections import Counter
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engines.postgres_tables import create, world_session
+from tests.ledger.servers import running
+from tests.sql.generator import question
+from tests.sql.worlds import World
+
+import discreet as dc
+from discreet.core.errors import DiscreetError
+from discreet.session import Session
+
+QUESTIONS = 30
+TAME = ("integer", "text", "real")
+
+
+def asked(session: Session, text: str, epsilon: Any) -> Any:
+    """The plan, or None where the question is refused."""
+    try:
+        return session._ask(text, epsilon, None)
+    except DiscreetError:
+        return None
+
+
+def totals(session: Session, planned: Any) -> Counter[tuple[Any, ...]]:
+    rows = session._engine.run(planned.statement)
+    return Counter(rows)
+
+
+@pytest.mark.parametrize("seed", range(12, 22))
+def test_random_questions_have_the_same_totals_as_on_duckdb(seed: int) -> None:
+    world = World(seed)
+    compared = 0
+    with closing(world.connect(world.data)) as own, world_session(world, world.data, f"world_{seed}") as there:
+        for number in range(QUESTIONS):
+            words = question(world, number)
+            planned, remote = (asked(session, words.text, words.epsilon) for session in (own, there))
+            assert (planned is None) == (remote is None), words.text
+            if planned is None:
+                continue
+            assert planned.words == remote.words
+            assert planned.measurement == remote.measurement
+            assert totals(own, planned) == totals(there, remote), words.text
+            compared += 1
+    assert compared > QUESTIONS / 2
+
+
+def test_the_worlds_are_of_every_kind() -> None:
+    worlds = [World(seed) for seed in range(12, 22)]
+    assert {w.by_row for w in worlds} == {w.pure for w in worlds} == {w.tame for w in worlds} == {True, False}
+    assert {w.unit_kind for w in worlds} == {*TAME}
+
+
+def test_neighbours_succeed_alike() -> None:
+    """One unit's odd values never make a statement fail, and never change which statement it is."""
+    world = next(World(seed) for seed in range(100) if not World(seed).tame and len(World(seed).data["visits"]) > 50)
+    with (
+        world_session(world, world.data, "before") as before,
+        world_session(world, world.neighbour(0), "after") as after,
+    ):
+        for number in range(QUESTIONS):
+            words = question(world, number)
+            first, second = (asked(session, words.text, words.epsilon) for session in (before, after))
+            assert (first is None) == (second is None)
+            if first is not None:
+                assert first.statement.replace('"before"', "") == second.statement.replace('"after"', "")
+                totals(before, first)
+                totals(after, second)
+
+
+def test_odd_values_next_to_the_bounds_do_not_fail() -> None:
+    """Products that are too small for doubles: values just beside the middle, squared, or divided into cells."""
+    tiny = [5e-324, -5e-324, 1e-200, -1e-200, 1e-160, 0.0, -0.0, 50.0, 49.99999999999999, float("nan"), float("inf")]
+    rows = [{"who": place, "x": value} for place, value in enumerate([*tiny, 1e308, -1e308, None])]
+    create("tiny.visits", {"who": "int4", "x": "float8"}, rows)
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(100, "1e-6"), "max_rows": 3}
+    data = {"who": np.arange(len(rows)), "x": np.array([np.nan if r["x"] is None else r["x"] for r in rows])}
+    for bounds in ((0, 100), (-100, 100), (0, 10**12), (0, 10**300), (-(10**-9), 10**-9)):
+        declared = facts | {"bounds": {"x": tuple(map(str, bounds))}, "table": "visits"}
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            dc.connect(data, **declared) as own,
+            dc.connect(running().url(), **declared | {"table": "tiny.visits"}, ledger=f"{folder}/b") as there,
+        ):
+            for text in ("SUM(x)", "AVG(x)", "VARIANCE(x)", "MEDIAN(x)", "MAX(x * x)", "SUM(x / 3)", "MIN(EXP(x))"):
+                question_text = f"SELECT {text} AS m FROM visits"
+                planned, remote = (asked(session, question_text, 1) for session in (own, there))
+                assert (planned is None) == (remote is None), text
+                if planned is not None:
+                    assert totals(own, planned) == totals(there, remote), (bounds, text)

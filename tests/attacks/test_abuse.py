@@ -132,9 +132,10 @@ def test_flags_must_be_flags() -> None:
 def test_values_held_at_the_limit_have_an_open_interval(dimension: int) -> None:
     mechanism = Laplace.for_epsilon(1, 1, dimension=dimension, real=True)
     assert mechanism.limit > 10**9
-    beyond = mechanism.release(np.array([2 * mechanism.limit])).intervals()[0]
+    # At 95 % an interval may end short of the limit; at this level it does so once in 10^12 times.
+    beyond = mechanism.release(np.array([2 * mechanism.limit])).intervals(1 - 1e-12)[0]
     assert beyond[1] == np.inf
-    inside = mechanism.release(np.array([1e6])).intervals()[0]
+    inside = mechanism.release(np.array([1e6])).intervals(1 - 1e-12)[0]
     assert np.isfinite(inside).all()
 
 

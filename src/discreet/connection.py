@@ -205,7 +205,7 @@ def _there(address: object, table: str | None, ledger: object) -> str:
         remedy = 'write table="visits" or table="schema.visits"'
         raise InvalidArgument("table", table, "the name of a table on the server", remedy)
     if ledger is None:
-        remedy = 'write ledger="books.ledger", or the address of a database for books'
+        remedy = 'write ledger="visits.ledger", the path of a file for the books'
         raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
     return table
 

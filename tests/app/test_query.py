@@ -126,6 +126,14 @@ def test_a_price_costs_nothing_and_touches_nothing(run: Commands) -> None:
     assert run.json("query", COUNT, "-e", "0.5")["loss"] == found["loss"]
 
 
+def test_explain_prints_the_statement_and_spends_nothing(run: Commands) -> None:
+    said = run("query", COUNT, "-e", "0.5", "--explain").stdout
+    assert said.startswith("WITH r AS")
+    assert run("price", COUNT, "-e", "0.5", "--explain").stdout == said
+    assert run.json("query", COUNT, "-e", "0.5", "--explain")["statement"] == said.strip()
+    assert run("price", COUNT, "-e", "0.5").stdout
+
+
 def test_a_price_above_what_is_left_says_so(run: Commands) -> None:
     assert "MORE than what is left" in run("price", COUNT, "-e", "50").stdout
     assert not run.json("price", COUNT, "-e", "50")["fits"]

@@ -19,6 +19,7 @@ from discreet.app.options import (
     BoundsOption,
     Epsilon,
     Error,
+    Explain,
     Json,
     LinkOption,
     MaxRows,
@@ -35,6 +36,7 @@ from discreet.app.options import (
 )
 
 if TYPE_CHECKING:
+    from discreet.app.questions import Asking
     from discreet.app.settings import Settings
 
 __all__ = ["app"]
@@ -145,6 +147,7 @@ def query(
     html: Annotated[Path | None, typer.Option(help="Also write a page.", metavar="FILE")] = None,
     certificate: Annotated[Path | None, typer.Option(help="Also write the certificate.", metavar="FILE")] = None,
     plot: Annotated[bool, typer.Option(help="Draw answers with one key.")] = True,
+    explain: Explain = False,
 ) -> None:
     """Answer a question; the same question again is free."""
     if as_json and as_csv:
@@ -152,7 +155,11 @@ def query(
     settings, text = _settings(ctx), _read(question)
     from discreet.app.questions import Asking, ask
 
-    outcome = ask(settings, Asking(text, epsilon, error, study, analyst), level)
+    asking = Asking(text, epsilon, error, study, analyst)
+    if explain:
+        _print_statement(settings, asking, as_json)
+        return
+    outcome = ask(settings, asking, level)
     if html is not None:
         from discreet.app.page import page
 
@@ -178,13 +185,18 @@ def price(
     study: Study = None,
     analyst: Analyst = None,
     as_json: Json = False,
+    explain: Explain = False,
 ) -> None:
     """Tell what a question would cost and how it would be answered; nothing is spent."""
     settings, text = _settings(ctx), _read(question)
     from discreet.app.questions import Asking
     from discreet.app.questions import price as quoted
 
-    priced = quoted(settings, Asking(text, epsilon, error, study, analyst))
+    asking = Asking(text, epsilon, error, study, analyst)
+    if explain:
+        _print_statement(settings, asking, as_json)
+        return
+    priced = quoted(settings, asking)
     if as_json:
         _print_json(priced.as_record())
     else:
@@ -351,6 +363,16 @@ def _attended() -> bool:
 
 def _read(question: str) -> str:
     return sys.stdin.read() if question == "-" else question
+
+
+def _print_statement(settings: Settings, asking: Asking, as_json: bool) -> None:
+    from discreet.app.questions import price as quoted
+
+    statement = quoted(settings, asking).quote.statement
+    if as_json:
+        _print_json({"statement": statement})
+    else:
+        typer.echo(statement)
 
 
 def _print_json(record: object) -> None:

@@ -94,6 +94,7 @@ Error = Annotated[str | None, typer.Option("--error", help="Or how far counts an
 Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
 Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]
+Explain = Annotated[bool, typer.Option("--explain", help="Print the engine's SQL instead; nothing is spent.")]
 Source = Annotated[Path | None, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")]
 UnitColumn = Annotated[str | None, typer.Option("--unit", help="The column that tells people apart.", metavar="COLUMN")]
 RowLevel = Annotated[bool, typer.Option("--row-level", help="Each row is a person of its own.")]

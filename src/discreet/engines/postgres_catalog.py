@@ -20,8 +20,6 @@ from discreet.sql.catalog import Type
 
 __all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "TABLE", "Reading", "named", "reading"]
 
-LONGEST = 1 << 26
-"""Bytes of the longest text; longer ones are NULL, for functions of text could run out of memory on them."""
 DIGITS = 18
 """So many digits fit in 64 bits."""
 
@@ -125,11 +123,9 @@ def reading(name: str, kind: str | None, typmod: int) -> Reading | None:
     if kind in ("float4", "float8"):
         plain = column if kind == "float8" else f"CAST({column} AS FLOAT8)"
         return Reading(name, "real", plain, "real", f"CASE WHEN ABS({plain}) <= {LARGEST} THEN {plain} END")
-    if kind in ("text", "varchar", "bpchar"):
+    if kind in ("text", "varchar", "bpchar", "uuid", "enum"):
         text = f'CAST({column} AS TEXT) COLLATE "C"'
-        return Reading(name, "text", f"CASE WHEN OCTET_LENGTH({column}) <= {LONGEST} THEN {text} END", "text", text)
-    if kind in ("uuid", "enum"):
-        return Reading(name, "text", f'CAST({column} AS TEXT) COLLATE "C"', kind, f'CAST({column} AS TEXT) COLLATE "C"')
+        return Reading(name, "text", text, kind if kind in ("uuid", "enum") else "text", text)
     if kind == "timestamptz":
         return Reading(name, "timestamp", f"({column} AT TIME ZONE 'UTC')", kind, column)
     plain_types: dict[str, Type] = {"bool": "boolean", "date": "date", "timestamp": "timestamp"}

@@ -27,7 +27,7 @@ from discreet.core.errors import Unsupported
 from discreet.engines import postgres_casts as casts
 from discreet.engines import postgres_reals as reals
 from discreet.engines.postgres_reals import UNLIMITED, Piece, bound, either
-from discreet.engines.postgres_texts import BLANKS, capitals, small
+from discreet.engines.postgres_texts import capitals, matching, small, trimmed
 from discreet.engines.schema import text as quoted_text
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import Dialect, quoted
@@ -61,6 +61,7 @@ class PostgresDialect(Dialect):
     narrow = "SMALLINT"
     double = "FLOAT8"
     strict = True
+    fence = " OFFSET 0"
 
     def __init__(self) -> None:
         self.tables: dict[str, str] = {}
@@ -322,9 +323,9 @@ FUNCTIONS: Mapping[str, Callable[..., Piece]] = {
     "LOG2": reals.logarithm2,
     "LOWER": small,
     "UPPER": capitals,
-    "TRIM": lambda text: Piece(f"BTRIM({text.sql}, {BLANKS})"),
-    "LTRIM": lambda text: Piece(f"LTRIM({text.sql}, {BLANKS})"),
-    "RTRIM": lambda text: Piece(f"RTRIM({text.sql}, {BLANKS})"),
+    "TRIM": lambda text: trimmed("BTRIM", text),
+    "LTRIM": lambda text: trimmed("LTRIM", text),
+    "RTRIM": lambda text: trimmed("RTRIM", text),
     "CONTAINS": lambda text, part: Piece(f"(STRPOS({text.sql}, {part.sql}) > 0)"),
     "ENDS_WITH": lambda text, part: Piece(bound(lambda t, p: f"(RIGHT({t}, LENGTH({p})) = {p})", text, part)),
 }
@@ -370,7 +371,7 @@ WRITERS: Mapping[type[Node], Write] = {
     exp.Is: _infix("IS"),
     exp.In: _listed,
     exp.Between: _between,
-    exp.RegexpLike: _infix("~"),
+    exp.RegexpLike: lambda node: matching(written(node.this), written(node.expression)),
     exp.Like: _infix("LIKE"),
     exp.Length: _prefixed("LENGTH"),
     exp.DPipe: _infix("||"),

@@ -35,6 +35,9 @@ class Dialect:
     strict = False
     """Whether arithmetic of doubles fails where a result is too large or too small for one."""
 
+    fence = ""
+    """What stands at the end of a subquery whose expressions are to be computed once, however often they are used."""
+
     def lowered(self, node: Node) -> Node:
         """The expression in words that the engine has, total as it was."""
         return node

@@ -89,7 +89,7 @@ def statement(
     listed = _listed(aggregate, selection) if owner else []
     if values or listed:
         only = f" WHERE {' AND '.join(listed)}" if listed else ""
-        rows = f"SELECT {', '.join([*keys, *owner, *values, *counted])} FROM ({rows}) AS i{only}"
+        rows = f"SELECT {', '.join([*keys, *owner, *values, *counted])} FROM ({rows}) AS i{only}{dialect.fence}"
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
     least = 1 if weights is None else 1 + len(OF_UNITS) if weights.norm == "l2" else 2

@@ -21,7 +21,7 @@ NEARLY = 0.95
 """The part of the declared bounds that an interval says nothing with."""
 LEVEL = 0.95
 """The level of those intervals."""
-LOOKED_AT = 1_000
+LOOKED_AT = 100
 """The rows whose intervals are looked at: the first."""
 
 

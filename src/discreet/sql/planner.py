@@ -48,6 +48,8 @@ GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
 """Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
 FEW_ROWS, FEW_CELLS = 5, 64
 """Up to this many rows of a unit, by declaration, are not clipped; nor up to so many over the number of groups."""
+FEW_SUMS = 3
+"""Where a unit touches no more sums, Laplace noise is smaller for any δ that makes sense."""
 FEW_GROUPS = 4
 """The same for groups, in counts of units."""
 NEAR = Fraction(101, 100)
@@ -109,7 +111,7 @@ def plan(
     delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else Fraction(0)
     groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
     touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
-    laplace = not delta or touched <= _few(epsilon, delta)
+    laplace = not delta or touched <= FEW_SUMS or touched <= _few(epsilon, delta)
     weights = _weights(keys, max_rows, laplace, whole) if owned else None
     norm: Norm = "l1" if laplace else "l2"
     asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None

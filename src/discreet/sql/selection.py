@@ -10,6 +10,7 @@ SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ from discreet.sql.signature import try_cast
 
 __all__ = ["Selection", "text_of"]
 
+NOWHERE: Mapping[str, tuple[int, int]] = {}
 PLACE = "discreet place"
 """The column that numbers the rows of one key, where a join lets only so many through."""
 LARGEST = sys.float_info.max
@@ -81,14 +83,23 @@ class Selection:
                     parts.append(f"SELECT {', '.join(shown)} FROM ({self.select(part)}) AS i")
                 return " UNION ALL ".join(parts)
 
-    def source(self, relation: Relation, used: frozenset[str] | None = None) -> str:
-        """What stands after FROM to read the relation; a filter is its WHERE, which nothing but GROUP BY may follow."""
+    def source(
+        self, relation: Relation, used: frozenset[str] | None = None, ranges: Mapping[str, tuple[int, int]] = NOWHERE
+    ) -> str:
+        """What stands after FROM to read the relation; a filter is its WHERE, which nothing but GROUP BY may follow.
+
+        Of a table, only rows are read whose integers lie in the `ranges`: as they are, so that engines can skip others.
+        """
+        if isinstance(relation, Scan):
+            return f"({self._scan(relation.table, used, ranges)}) AS i"
         if isinstance(relation, Filter):
             needed = None if used is None else used | names_in(relation.predicate)
             return f"({self.select(relation.input, needed)}) AS i WHERE {self.text_of(relation.predicate)}"
         return f"({self.select(relation, used)}) AS i"
 
-    def _scan(self, table: Table, used: frozenset[str] | None) -> str:
+    def _scan(
+        self, table: Table, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE
+    ) -> str:
         shown = [
             f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(column.name)}"
             for column in table.columns
@@ -98,11 +109,13 @@ class Selection:
             if column.type == "real" and (used is None or RAW + column.name in used):
                 raw = self.dialect.text(try_cast(exp.column(column.name, quoted=True), "real", "column"))
                 shown.append(f"{raw} AS {self._quoted(RAW + column.name)}")
-        if not table.private or table.unit is None:
-            return f"SELECT {', '.join(shown or ['1'])} FROM {self.dialect.table(table.name)}"
-        unit = self.dialect.owner(table.unit)
-        shown.append(f"{unit} AS {self._quoted(OWNER)}")
-        return f"SELECT {', '.join(shown)} FROM {self.dialect.table(table.name)} WHERE {unit} IS NOT NULL"
+        only = [f"{self._quoted(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
+        if table.private and table.unit is not None:
+            unit = self.dialect.owner(table.unit)
+            shown.append(f"{unit} AS {self._quoted(OWNER)}")
+            only.insert(0, f"{unit} IS NOT NULL")
+        where = f" WHERE {' AND '.join(only)}" if only else ""
+        return f"SELECT {', '.join(shown or ['1'])} FROM {self.dialect.table(table.name)}{where}"
 
     def _named(self, column: Named) -> str:
         return f"{self.text_of(column.expression)} AS {self._quoted(column.name)}"

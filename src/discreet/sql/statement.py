@@ -24,7 +24,7 @@ from typing import Literal as OneOf
 
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.dialect import DUCKDB, Dialect
-from discreet.sql.plan import Aggregate, Call, Expression, Literal, Relation
+from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relation, Scan
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
@@ -85,8 +85,8 @@ def statement(
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column, dialect.strict)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
-    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used)}"
-    listed = _listed(aggregate, selection) if owner else []
+    ranges, listed = _listed(aggregate, selection) if owner else ({}, [])
+    rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used, ranges)}"
     if values or listed:
         only = f" WHERE {' AND '.join(listed)}" if listed else ""
         rows = f"SELECT {', '.join([*keys, *owner, *values, *counted])} FROM ({rows}) AS i{only}{dialect.fence}"
@@ -112,10 +112,17 @@ def _is_range(values: Sequence[Any]) -> bool:
     return whole and len({*values}) == max(values) - min(values) + 1
 
 
-def _listed(aggregate: Aggregate, selection: Selection) -> list[str]:
-    conditions = []
+def _listed(aggregate: Aggregate, selection: Selection) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Ranges of the table's own columns, and conditions on the keys."""
+    conditions: list[str] = []
+    ranges: dict[str, tuple[int, int]] = {}
     for place, values in only_listed(aggregate).items():
-        kind = aggregate.keys[place].expression.type
+        expression = aggregate.keys[place].expression
+        kind = expression.type
+        plain = isinstance(aggregate.input, Scan) and kind == "integer" and _is_range(values)
+        if plain and isinstance(expression, Ref):
+            ranges[expression.name] = min(values), max(values)
+            continue
         exact = [Fraction(value) if isinstance(value, float) else value for value in values if value is not None]
         known = [selection.text_of(Literal(value, kind)) for value in exact]
         if _is_range(values):
@@ -125,7 +132,13 @@ def _listed(aggregate: Aggregate, selection: Selection) -> list[str]:
             said = [f"k{place} IN ({', '.join(known)})"] if known else []
         said += [f"k{place} IS NULL"] if None in values else []
         conditions.append(f"({' OR '.join(said)})")
-    return conditions
+    return ranges, conditions
+
+
+def _twins(statistics: Sequence[Statistic]) -> list[int]:
+    """For each statistic the place of the first that sums the same, be it for averages or not."""
+    alike = [(s.kind, s.argument, s.bounds) for s in statistics]
+    return [alike.index(one) for one in alike]
 
 
 @dataclass(frozen=True)
@@ -201,6 +214,9 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     parts, norms, weighed = [], ["u"], ["u"]
     if shape.of_rows or shape.cells:
         sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
+        twins = _twins([statistic for statistic, _, _ in shape.of_rows])
+        first = [place == twin for place, twin in enumerate(twins)] * 2
+        sums = [text if own else "0" for text, own in zip(sums, first, strict=True)]
         if sums:
             shown = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums)
             parts.append(f"SELECT {shown} FROM r JOIN q USING (u){shape.grouped('b')}")
@@ -276,13 +292,16 @@ class Groups:
         cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool, ranked: int = 0
     ) -> Groups:
         """Rows of `statement`, in whatever order they came."""
-        many = sum(s.kind != "units" or not owned for s in statistics)
+        summed = [s for s in statistics if s.kind != "units" or not owned]
+        many, twins = len(summed), _twins(summed) if owned else list(range(len(summed)))
         groups = cls(defaultdict(dict), defaultdict(dict), {}, {}, tuple([] for _ in range(ranked)))
         for part, bucket, spread, count, *rest in found:
             key, values = tuple(rest[:keys]), rest[keys:]
             if part == 0:
                 whole = [int(value or 0) for value in values]
-                groups.rows[key][bucket] = (tuple(whole[:many]), tuple(whole[many : 2 * many]))
+                halves = whole[:many], whole[many : 2 * many]
+                plain, shared = (tuple(half[twin] for twin in twins) if half else () for half in halves)
+                groups.rows[key][bucket] = plain, shared
             elif part == 1:
                 groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
             elif part == 2:

@@ -310,3 +310,25 @@ def test_the_plan_says_where_joins_leave_rows_out() -> None:
     with dc.connect(visits, public={"many": many, "once": {"c": [0, 1, 2]}}, **facts) as session:
         assert "1,000 rows of many" in session.price("SELECT COUNT(*) AS n FROM t JOIN many USING (c)", epsilon=1).plan
         assert "leave out" not in session.price("SELECT COUNT(*) AS n FROM t JOIN once USING (c)", epsilon=1).plan
+
+
+@pytest.mark.parametrize("odd", ["oops", "99999999999999999999999", "2.6", "", None], ids=str)
+@pytest.mark.parametrize("kind", ["csv", "text", "object"])
+def test_a_range_of_keys_is_read_whatever_stands_in_their_place(kind: str, odd: Any, tmp_path: Path) -> None:
+    """The range is looked at in the table itself, which holds whole numbers by declaration: nothing there can fail."""
+    keys = ["1", "2", odd, "3"]
+    source: Any = tmp_path / "t.csv"
+    if kind == "csv":
+        source.write_text("who,k\n" + "".join(f"{who},{'' if k is None else k}\n" for who, k in enumerate(keys)))
+    elif kind == "text":
+        source = pa.table({"who": [*range(4)], "k": pa.array(keys, pa.string())})
+    else:
+        source = pd.DataFrame({"who": [*range(4)], "k": [1, 2, odd, 3]}, dtype=object)
+    facts: dict[str, Any] = {"unit": "who", "budget": dc.PureDP(10**4), "types": {"k": "integer"}, "max_rows": 1}
+    books = tmp_path / "books"
+    with dc.connect(source, table="t", values={"k": range(1, 4)}, ledger=books, **facts) as session:
+        asked = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+        assert '"k" BETWEEN 1 AND 3' in session.price(asked, epsilon=1000).statement
+        counts = dict(session.sql(asked, epsilon=1000).rows)
+        # 2.6 is read as 3.
+        assert counts == {1: 1, 2: 1, 3: 1 + (odd == "2.6")}

@@ -20,16 +20,15 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, finalize
 
-from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 from discreet.core.processes import folder as temporary_folder
 from discreet.core.processes import forever
+from discreet.engines.engine import LISTED, LOOKED_AT, known
 from discreet.engines.files import found
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.schema import Reading, quoted, reading, text
@@ -44,10 +43,6 @@ __all__ = ["DuckDB"]
 
 COPIED = 1 << 28
 """Frames and CSV files of up to this many bytes are copied into the engine."""
-LOOKED_AT = 200_000
-"""Public tables of up to this many rows are copied too, and looked through for what their columns hold."""
-LISTED = 1_000
-"""So many different values of a public column are listed."""
 _ENGINES: WeakSet[DuckDB] = WeakSet()
 
 
@@ -315,11 +310,7 @@ class DuckDB:
         for place, column in enumerate(held.columns):
             distinct, least, most = found[3 * place : 3 * place + 3]
             sql = f"SELECT DISTINCT {admitted[column.name]} FROM {quoted(table)} ORDER BY 1 NULLS LAST"
-            few = 0 < distinct <= LISTED and column.type != "real"
-            values = Categories(tuple(value for (value,) in self._execute(sql))) if few else None
-            number = least is not None and column.type in ("integer", "real")
-            bounds = Bounds(Fraction(least), Fraction(most)) if number else None
-            columns.append(replace(column, bounds=bounds, values=values, found=values is not None))
+            columns.append(known(column, least, most, self._execute(sql) if 0 < distinct <= LISTED else []))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 

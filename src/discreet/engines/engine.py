@@ -6,12 +6,29 @@ Python tuples, so that 128-bit sums stay whole numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
+from discreet.core.domains import Bounds, Categories
 from discreet.sql.catalog import Column
 from discreet.sql.dialect import Dialect
 
-__all__ = ["Engine"]
+__all__ = ["LISTED", "LOOKED_AT", "Engine", "known"]
+
+LOOKED_AT = 200_000
+"""Public tables of up to this many rows are looked through for what their columns hold."""
+LISTED = 1_000
+"""So many different values of a public column are listed."""
+
+
+def known(column: Column, least: Any, most: Any, values: Sequence[tuple[Any, ...]]) -> Column:
+    """A column of a public table with what it holds: its least and largest value, and all of them if they are few."""
+    number = least is not None and column.type in ("integer", "real")
+    bounds = Bounds(Fraction(least), Fraction(most)) if number else None
+    listed = Categories(tuple(value for (value,) in values)) if values and column.type != "real" else None
+    return replace(column, bounds=bounds, values=listed, found=listed is not None)
 
 
 @runtime_checkable

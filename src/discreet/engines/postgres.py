@@ -12,12 +12,10 @@ and no representation shows it. Needs the driver: `pip install 'discreet[postgre
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,8 +23,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.core.processes import Home
+from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.engines.engine import known as known_of
 from discreet.engines.postgres_catalog import COLUMNS, DEFINITIONS, NEAR, ORIGINS, TABLE, Reading, named, reading
 from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.engines.schema import quoted
@@ -42,10 +42,6 @@ __all__ = ["Postgres", "is_address", "named"]
 
 OLDEST = 13
 """The first version of the server that will do."""
-LOOKED_AT = 200_000
-"""Public tables of up to this many rows are looked through for what their columns hold."""
-LISTED = 1_000
-"""So many different values of a public column are listed."""
 SETTINGS = {
     "search_path": "pg_catalog",
     "TimeZone": "'UTC'",
@@ -92,7 +88,7 @@ class Postgres:
         self._address = address
         self._held: dict[str, _Held] = {}
         self._lock = Lock()
-        self._process = os.getpid()
+        self._home = Home()
         self._cancelled = False
         self._closed = False
         self._driver = _driver()
@@ -232,7 +228,7 @@ class Postgres:
         """Let go of the server, after the running statement."""
         with self._lock:
             self._closed = True
-            if self._connection is not None and os.getpid() == self._process:
+            if self._connection is not None and not self._home.left:
                 self._connection.close()
             self._connection = None
 
@@ -270,7 +266,7 @@ class Postgres:
         return f"postgres:{server}/{database}"
 
     def _opened(self) -> psycopg.Connection[Any]:
-        if os.getpid() != self._process:
+        if self._home.left:
             raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
         if self._connection is None or self._closed:
             raise InvalidArgument("session", "closed", "open", "connect again")
@@ -380,13 +376,9 @@ class Postgres:
             sql = self.dialect.text(admit(column.name, column.type))
             ends = f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
             [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
-            listed = (
-                self.run(f"SELECT DISTINCT {sql} FROM {source} ORDER BY 1 NULLS LAST") if distinct <= LISTED else []
-            )
-            few = distinct > 0 and bool(listed) and column.type != "real"
-            values = Categories(tuple(value for (value,) in listed)) if few else None
-            bounds = None if least is None else Bounds(Fraction(least), Fraction(most))
-            columns.append(replace(column, bounds=bounds, values=values, found=values is not None))
+            few = 0 < distinct <= LISTED
+            listed = self.run(f"SELECT DISTINCT {sql} FROM {source} ORDER BY 1 NULLS LAST") if few else []
+            columns.append(known_of(column, least, most, listed))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 

@@ -72,7 +72,8 @@ class Spans:
         lost = self._lost(statistic.weighing, tail / 2)
         if math.isinf(lost) and self.noisy.tally is not None and not statistic.weighing:
             reach = self._reach(tail / 2) * scale
-            most = self.noisy.most_raised(statistic, self._reach(tail))
+            # Half of the tail is for the noise of the sum, a quarter for each of the two numbers of the tally.
+            most = self.noisy.most_raised(statistic, self._reach(tail / 2))
             far = [end * factor for end in (value - reach, value + reach) for factor in (1.0, raised, min(most, FAR))]
             return min(far), max(far)
         if lost in (0.0, math.inf):

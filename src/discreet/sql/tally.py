@@ -46,7 +46,7 @@ SHRUNK = 1.5
 Stein shrink)."""
 KNOWN = 6
 """Deviations that the rows kept must be, for a proportion to mean anything."""
-MOST = Fraction(2)
+MOST = 2.0
 """Nothing is raised further than this: where more than half of the rows are lost, nobody knows whose they were."""
 
 Octaves = Mapping[tuple[int, int], tuple[int, int, int, int]]
@@ -67,7 +67,7 @@ class Tally:
         if self.lost <= SHRUNK * self.deviation or self.kept < KNOWN * self.deviation:
             return 1.0
         shrunk = self.lost * (1 - (SHRUNK * self.deviation / self.lost) ** 2)
-        return min(1.0 + shrunk / self.kept, float(MOST))
+        return min(1.0 + shrunk / self.kept, MOST)
 
     def at_most(self, away: float) -> float:
         """The same for all that may be lost, were the pair `away` deviations worse; infinite if unknown."""

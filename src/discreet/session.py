@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
-from discreet.certificate import SigningKey, digest, loss_to_json
+from discreet.certificate import digest, loss_to_json
 from discreet.core.errors import AnswerFailed, EngineUnavailable, EntropyFailure, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
@@ -40,6 +41,7 @@ from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.numerals import loss as loss_text
 from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
+from discreet.custody import Custody
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
 from discreet.noise.entropy import Entropy, chosen
@@ -47,6 +49,7 @@ from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
 from discreet.sql.dialect import Dialect
+from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Expression, Query
@@ -54,7 +57,7 @@ from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussi
 from discreet.sql.quantiles import Cells, Rank
 from discreet.sql.relations import is_owned, tables_in
 from discreet.sql.showing import quote_html, session_html
-from discreet.sql.statement import Groups, statement
+from discreet.sql.statement import statement
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Quote", "Session"]
@@ -102,11 +105,12 @@ class Session:
         catalog: Catalog,
         unit: Unit,
         budget: Budget,
-        ledger: Path | None,
+        ledger: str | Path | None,
         dataset: str,
         sources: Sequence[str],
         study: str | None,
         analyst: str | None,
+        key: str | os.PathLike[str] | None = None,
     ) -> None:
         self._closed = False
         self._engine = engine
@@ -115,19 +119,28 @@ class Session:
         self._budget = budget
         self._home = Home()
         self._clear = None
-        path = ledger
-        if path is None:
-            place, remove = folder()
-            path, self._clear = Path(place) / "ledger.db", finalize(self, remove)
-        self._ledger = Ledger.at(path)
-        self._key = SigningKey.at(path.with_name(path.name + ".key"))
-        opened = self._ledger.open((dataset,), budget=budget, unit=unit, source=sources[0])
+        place = ledger
+        if place is None:
+            temporary, remove = folder()
+            place, self._clear = Path(temporary) / "ledger.db", finalize(self, remove)
+        self._ledger = Ledger.at(place)
+        try:
+            self._custody = Custody.of(self._ledger, place, key)
+            self._account = self._opened((dataset,), sources, [part for part in (study, analyst) if part is not None])
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    def _opened(self, dataset: tuple[str], sources: Sequence[str], below: Sequence[str]) -> tuple[str, ...]:
+        """The account in the books, with all sources attached to its data set."""
+        opened = self._ledger.open(dataset, budget=self._budget, unit=self._unit, source=sources[0])
+        known = self._ledger.sources() if sources[1:] else {}
         for source in sources[1:]:
-            self._ledger.attach(opened, source)
-        for part in (study, analyst):
-            if part is not None:
-                opened = self._ledger.open((*opened, part))
-        self._account = opened
+            if known.get(source) != opened[0]:
+                self._ledger.attach(opened, source)
+        for part in below:
+            opened = self._ledger.open((*opened, part))
+        return opened
 
     def __enter__(self) -> Session:
         return self
@@ -151,6 +164,11 @@ class Session:
     def account(self) -> tuple[str, ...]:
         """Where the books are charged: the data set, and the study and analyst within it."""
         return self._account
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """All sources that the books know, with the data sets they belong to."""
+        return self._ledger.sources()
 
     @property
     def standing(self) -> tuple[Standing, ...]:
@@ -233,7 +251,8 @@ class Session:
             "answer": hashlib.sha256(payload).hexdigest(),
             "rows": digest(answer.names, answer.rows),
         }
-        return replace(answer, certificate=self._key.sign(certificate))
+        self._custody.remember(self._ledger.seen)
+        return replace(answer, certificate=self._custody.key.sign(certificate))
 
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
         """The noisy sums, packed; a failure is an answer too, and says nothing about the data."""

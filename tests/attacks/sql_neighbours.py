@@ -15,9 +15,9 @@ from discreet.noise import Entropy
 from discreet.session import Session
 from discreet.sql import tally
 from discreet.sql.caps import G, H
+from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.quantiles import Histograms
-from discreet.sql.statement import Groups
 
 BUDGET = dc.ApproxDP(50, "1e-6")
 Cuts = tuple[int, int, int]

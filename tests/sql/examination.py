@@ -26,8 +26,9 @@ from discreet.noise import Entropy
 from discreet.session import Session
 from discreet.sql.answer import Answer
 from discreet.sql.caps import G, H
+from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
-from discreet.sql.statement import Groups, only_listed
+from discreet.sql.statement import only_listed
 
 Check = Literal["plan", "session", "movement", "totals"]
 CHECKS: tuple[Check, ...] = ("session", "movement", "totals")

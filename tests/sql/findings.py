@@ -21,9 +21,9 @@ from discreet.noise import Entropy
 from discreet.session import Session
 from discreet.sql.answer import Answer
 from discreet.sql.caps import G, H
+from discreet.sql.groups import Groups
 from discreet.sql.measurement import WEIGHINGS, Measurement
 from discreet.sql.plan import Measure
-from discreet.sql.statement import Groups
 from discreet.sql.statistics import RANKED
 
 Cuts = tuple[int, ...]

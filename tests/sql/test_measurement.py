@@ -11,9 +11,10 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.mechanisms import Gaussian
 from discreet.noise import Entropy
 from discreet.sql.caps import Caps, G
+from discreet.sql.groups import Bucketed, Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.plan import Ref
-from discreet.sql.statement import Groups, Norm, Weights
+from discreet.sql.statement import Norm, Weights
 from discreet.sql.statistics import Statistic
 
 ROWS, UNITS = Statistic("rows", None), Statistic("units", None)
@@ -28,7 +29,7 @@ def weights(norm: Norm, limit: int | None = None) -> Weights:
 
 def one_group_each(count: int) -> Groups:
     """`count` units with one row in the same group."""
-    found = {("a",): {0: ((count,), (count * G,))}}
+    found = Bucketed([("a",)], [0], [[count]], [[count * G]])
     return Groups(found, found, {(0, 0): count}, {0: count})
 
 
@@ -56,7 +57,8 @@ def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(norm: str, group
     measurement = Measurement((UNITS,), norm, ratio, 1, weights(norm), Fraction(1), delta)
     length = groups if norm == "l1" else int(groups**0.5)
     bucket = Caps.up_to(None).norms.index(Fraction(length))
-    alone = Groups({}, {(i,): {bucket: ((1,), (G // length,))} for i in range(groups)}, {}, {bucket: 1})
+    units = Bucketed([(i,) for i in range(groups)], [bucket] * groups, [[1] * groups], [[G // length] * groups])
+    alone = Groups(Bucketed(), units, {}, {bucket: 1})
     entropy = Entropy.for_tests(3)
     tries = 500
     shown = sum(len(measurement.release(alone, None, entropy).keys) > 0 for _ in range(tries))
@@ -77,7 +79,7 @@ def test_declared_keys_all_appear_in_their_order_and_undeclared_ones_never() -> 
 
 def test_released_sums_have_the_stated_noise() -> None:
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
-    groups = Groups({("a",): {0: ((1000,), (0,))}}, {}, {}, {})
+    groups = Groups(Bucketed([("a",)], [0], [[1000]]), Bucketed(), {}, {})
     entropy = Entropy.for_tests(2)
     draws = [measurement.release(groups, [("a",)], entropy).sums[0][0] for _ in range(4000)]
     # The deviation of 4000 draws is within 8 % with probability above 1 − 1e-10.
@@ -123,7 +125,7 @@ def test_averages_clip_a_tenth_of_the_units() -> None:
     assert measurement.searched == (0, 2)
     chosen = [measurement.choose_cut(counts, 2, 1000, Entropy.for_tests(seed))[0] for seed in range(100)]
     assert set(chosen) == {AT[4]}
-    released = measurement.release(Groups({}, {}, counts, {}), [("a",)], Entropy.for_tests(1))
+    released = measurement.release(Groups(Bucketed(), Bucketed(), counts, {}), [("a",)], Entropy.for_tests(1))
     assert released.norms is not None
     assert released.norms[2] == 4
     assert released.heavy[2][0] == float("inf")
@@ -156,7 +158,7 @@ def test_the_number_of_units_above_the_norm_is_not_understated() -> None:
 
 def test_totals_stay_whole_beyond_64_bits() -> None:
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
-    huge = Groups({("a",): {0: ((2**80,), (0,))}}, {}, {}, {})
+    huge = Groups(Bucketed([("a",)], [0], [[2**80]]), Bucketed(), {}, {})
     released = measurement.release(huge, [("a",)], Entropy.for_tests(2)).sums[0][0]
     assert released == pytest.approx(2.0**80)
 

@@ -16,9 +16,10 @@ from discreet.engines.duckdb import DuckDB
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.catalog import Column, Table
 from discreet.sql.functions import call
+from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.plan import Aggregate, Filter, Literal, Measure, Named, Ref, Scan
-from discreet.sql.statement import WRITTEN, Groups, Norm, Weights, statement
+from discreet.sql.statement import WRITTEN, Norm, Weights, statement
 from discreet.sql.statistics import Statistic, Sums
 
 BOUNDS = Bounds(-10, 90)

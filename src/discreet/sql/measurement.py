@@ -37,8 +37,9 @@ from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
 from discreet.sql import tally
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.groups import Groups
 from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
-from discreet.sql.statement import Groups, Norm, Weights, clipped
+from discreet.sql.statement import Norm, Weights
 from discreet.sql.statistics import Statistic
 from discreet.sql.tally import Tally
 
@@ -290,7 +291,7 @@ class Measurement:
             weighing = statistic.weighing if self.weights is not None else 0
             found, index = (groups.units, 0) if weighing == 1 else (groups.rows, place)
             weight = self._caps(weighing).weight(cuts[weighing])
-            columns.append([clipped(found.get(key, {}), index, weight, cuts[weighing]) for key in keys])
+            columns.append(found.clipped(index, weight, cuts[weighing], keys))
             place += weighing != 1
         return columns
 

@@ -15,34 +15,27 @@ most bound·C·G·H, up to `caps.MARGIN`, whatever the order in which doubles we
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 from typing import Literal as OneOf
 
-from discreet.sql.caps import Caps, G, H
+from discreet.sql.caps import Caps, G
 from discreet.sql.dialect import DUCKDB, Dialect
+from discreet.sql.groups import CELLS, OF_UNITS, twins
 from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relation, Scan
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
 from discreet.sql.statistics import Statistic
 
-__all__ = ["Groups", "Norm", "Weights", "clipped", "only_listed", "statement"]
+__all__ = ["Norm", "Weights", "only_listed", "statement"]
 
 Norm = OneOf["l1", "l2"]
-OF_UNITS = ("SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
-"""What `tally.py` wants to know of units, besides the octave of their rows."""
 NOTHING = "CAST(NULL AS BIGINT)"
 WRITTEN = 200
 """Listed values of a key that are written into a statement."""
-CELLS = 4
-"""The number of the first part that counts rows by cell."""
-Key = tuple[Any, ...]
-Sums = tuple[tuple[int, ...], tuple[int, ...]]
-"""Plain and divided sums, one for each statistic."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +128,6 @@ def _listed(aggregate: Aggregate, selection: Selection) -> tuple[dict[str, tuple
     return ranges, conditions
 
 
-def _twins(statistics: Sequence[Statistic]) -> list[int]:
-    """For each statistic the place of the first that sums the same, be it for averages or not."""
-    alike = [(s.kind, s.argument, s.bounds) for s in statistics]
-    return [alike.index(one) for one in alike]
-
-
 @dataclass(frozen=True)
 class _Shape:
     """What is summed, and the columns that come back."""
@@ -214,8 +201,8 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     parts, norms, weighed = [], ["u"], ["u"]
     if shape.of_rows or shape.cells:
         sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
-        twins = _twins([statistic for statistic, _, _ in shape.of_rows])
-        first = [place == twin for place, twin in enumerate(twins)] * 2
+        places = twins([statistic for statistic, _, _ in shape.of_rows])
+        first = [place == twin for place, twin in enumerate(places)] * 2
         sums = [text if own else "0" for text, own in zip(sums, first, strict=True)]
         if sums:
             shown = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums)
@@ -272,63 +259,3 @@ def _divided(statistic: Statistic, column: str, place: int) -> str:
     if statistic.kind == "present":
         return f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)"
     return f"SUM(x{place} * g)"
-
-
-@dataclass(frozen=True)
-class Groups:
-    """What the statement returned: for each key and bucket the plain and divided sums; how many units there are in each
-    bucket of rows, by octaves of rows over norm, and in each bucket of groups; rows by cell, for quantiles; and what
-    `tally.py` wants to know."""
-
-    rows: dict[Key, dict[int, Sums]]
-    units: dict[Key, dict[int, Sums]]
-    by_rows: dict[tuple[int, int], int]
-    by_groups: dict[int, int]
-    cells: tuple[list[tuple[Any, ...]], ...] = ()
-    octaves: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
-
-    @classmethod
-    def read(
-        cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool, ranked: int = 0
-    ) -> Groups:
-        """Rows of `statement`, in whatever order they came."""
-        summed = [s for s in statistics if s.kind != "units" or not owned]
-        many, twins = len(summed), _twins(summed) if owned else list(range(len(summed)))
-        groups = cls(defaultdict(dict), defaultdict(dict), {}, {}, tuple([] for _ in range(ranked)))
-        for part, bucket, spread, count, *rest in found:
-            key, values = tuple(rest[:keys]), rest[keys:]
-            if part == 0:
-                whole = [int(value or 0) for value in values]
-                halves = whole[:many], whole[many : 2 * many]
-                plain, shared = (tuple(half[twin] for twin in twins) if half else () for half in halves)
-                groups.rows[key][bucket] = plain, shared
-            elif part == 1:
-                groups.units[key][bucket] = ((int(values[0]),), (int(values[1] or 0),))
-            elif part == 2:
-                groups.by_rows[bucket, spread] = groups.by_rows.get((bucket, spread), 0) + int(count)
-                if values[0] is not None:
-                    octave, *sums = map(int, values[: 1 + len(OF_UNITS)])
-                    known = groups.octaves.get((bucket, octave), (0, 0, 0, 0))
-                    rows, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
-                    groups.octaves[bucket, octave] = (known[0] + int(count), rows, divided, shares)
-            elif part == 3:
-                groups.by_groups[bucket] = int(count)
-            else:
-                groups.cells[part - CELLS].append((bucket, spread, int(count), int(values[0] or 0), *key))
-        return groups
-
-    @property
-    def keys(self) -> set[Key]:
-        """All groups."""
-        return {*self.rows, *self.units}
-
-
-def clipped(found: dict[int, Sums], index: int, weight: int, cut: int) -> int:
-    """The clipped sum of one group, in units of 1/(G·H) steps; `weight` is C·H."""
-    plain = divided = 0
-    for bucket, (sums, shares) in found.items():
-        if bucket <= cut:
-            plain += sums[index]
-        else:
-            divided += shares[index]
-    return plain * G * H + weight * divided

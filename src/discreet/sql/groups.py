@@ -1,0 +1,142 @@
+"""What a statement returns: whole-number sums by group and by bucket of the units' norms, and how many units there are.
+
+A group's total, for a cap C, is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided over its buckets b (`statement.py`). Sums
+are kept in columns; those that 64 bits could not hold are Python's own integers.
+
+>>> sums = Bucketed([("a",), ("a",), ("b",)], [0, 1, 1], [[5, 7, 9]], [[0, 2, 3]])
+>>> [total // (G * H) for total in sums.clipped(0, weight=H, cut=1, keys=[("b",), ("a",), ("c",)])]
+[9, 12, 0]
+>>> sums.clipped(0, weight=H, cut=0, keys=[("a",)]) == [5 * G * H + 2 * H]
+True
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.sql.caps import G, H
+from discreet.sql.statistics import Statistic
+
+__all__ = ["CELLS", "OF_UNITS", "Bucketed", "Groups", "Key", "twins"]
+
+OF_UNITS = ("SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
+"""What `tally.py` wants to know of units, besides the octave of their rows."""
+CELLS = 4
+"""The number of the first part that counts rows by cell."""
+ROOM = 1 << 62
+"""The largest sum that columns of 64 bits are trusted with."""
+Key = tuple[Any, ...]
+Whole = np.ndarray[Any, np.dtype[Any]]
+"""Whole numbers, of 64 bits or Python's own."""
+
+
+class Bucketed:
+    """Plain and divided sums, in columns for each statistic; every row is of one group and bucket."""
+
+    def __init__(
+        self,
+        keys: Sequence[Key] = (),
+        buckets: Sequence[int] = (),
+        plain: Sequence[Sequence[Any]] = (),
+        divided: Sequence[Sequence[Any]] = (),
+    ) -> None:
+        numbers: dict[Key, int] = {}
+        self._groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+        self._buckets = np.array(buckets, dtype=np.int64)
+        self._plain, self._divided = [*map(_whole, plain)], [*map(_whole, divided)]
+        self._numbers = numbers
+
+    @property
+    def keys(self) -> set[Key]:
+        """All groups."""
+        return {*self._numbers}
+
+    def clipped(self, index: int, weight: int, cut: int, keys: Sequence[Key]) -> list[int]:
+        """The clipped sums of one statistic, in units of 1/(G·H) steps, for each of the keys; `weight` is C·H."""
+        if not self._numbers:
+            return [0] * len(keys)
+        below = self._buckets <= cut
+        plain = self._summed(self._plain[index], below)
+        divided = [0] * len(plain) if below.all() else self._summed(self._divided[index], ~below)
+        places = map(self._numbers.get, keys)
+        return [0 if place is None else plain[place] * (G * H) + weight * divided[place] for place in places]
+
+    def _summed(self, column: Whole, wanted: Whole) -> list[int]:
+        totals = np.zeros(len(self._numbers), dtype=column.dtype)
+        np.add.at(totals, self._groups[wanted], column[wanted])
+        sums: list[int] = totals.tolist()
+        return sums
+
+
+def _whole(values: Sequence[Any]) -> Whole:
+    """A column of whole numbers, whatever an engine calls them; a sum of nothing is 0."""
+    exact = [int(value) if value else 0 for value in values]
+    largest = max(max(exact, default=0), -min(exact, default=0))
+    return np.array(exact, dtype=np.int64 if largest * len(exact) < ROOM else object)
+
+
+def twins(statistics: Sequence[Statistic]) -> list[int]:
+    """For each statistic the place of the first that sums the same, be it for averages or not."""
+    alike = [(s.kind, s.argument, s.bounds) for s in statistics]
+    return [alike.index(one) for one in alike]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The sums of rows, and of counts of units; how many units there are in each bucket of rows, by octaves of rows
+    over norm, and in each bucket of groups; rows by cell, for quantiles; and what `tally.py` wants to know."""
+
+    rows: Bucketed
+    units: Bucketed
+    by_rows: dict[tuple[int, int], int]
+    by_groups: dict[int, int]
+    cells: tuple[list[tuple[Any, ...]], ...] = ()
+    octaves: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
+
+    @classmethod
+    def read(
+        cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool, ranked: int = 0
+    ) -> Groups:
+        """Rows of `statement`, in whatever order they came."""
+        parts: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        for row in found:
+            parts[row[0]].append(row)
+        summed = [s for s in statistics if s.kind != "units" or not owned]
+        places = twins(summed) if owned else [*range(len(summed))]
+        rows, units = _bucketed(parts[0], keys, len(summed), places, owned), _bucketed(parts[1], keys, 1, [0], owned)
+        by_rows: dict[tuple[int, int], int] = defaultdict(int)
+        octaves: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+        for _, bucket, spread, count, *rest in parts[2]:
+            by_rows[bucket, spread] += int(count)
+            if rest[keys] is not None:
+                octave, *sums = map(int, rest[keys : keys + 1 + len(OF_UNITS)])
+                known = octaves.get((bucket, octave), (0, 0, 0, 0))
+                total, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
+                octaves[bucket, octave] = (known[0] + int(count), total, divided, shares)
+        by_groups = {row[1]: int(row[3]) for row in parts[3]}
+        cells = tuple(
+            [(row[1], row[2], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys]) for row in parts[CELLS + i]]
+            for i in range(ranked)
+        )
+        return cls(rows, units, dict(by_rows), by_groups, cells, octaves)
+
+    @property
+    def keys(self) -> set[Key]:
+        """All groups."""
+        return self.rows.keys | self.units.keys
+
+
+def _bucketed(rows: list[tuple[Any, ...]], keys: int, many: int, places: list[int], owned: bool) -> Bucketed:
+    """`places` are the columns of the sums, of which there are `many`; rows that nobody owns have no divided ones."""
+    if not rows:
+        return Bucketed()
+    _, buckets, _, _, *rest = zip(*rows, strict=True)
+    names: Sequence[Key] = [*zip(*rest[:keys], strict=True)] if keys else [()] * len(rows)
+    plain = [rest[keys + place] for place in places]
+    divided = [rest[keys + many + place] for place in places] if owned else []
+    return Bucketed(names, buckets, plain, divided)

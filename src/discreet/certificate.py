@@ -163,8 +163,12 @@ def verify(
 
 def digest(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     """The SHA-256 digest of a table: of its names and values as JSON, dates as text."""
-    table = {"columns": [*names], "rows": [[plain(value) for value in row] for row in rows]}
-    return sha256(_canonical(table)).hexdigest()
+    columns, values = [*names], [[*row] for row in rows]
+    try:
+        written = _canonical({"columns": columns, "rows": values})
+    except (TypeError, ValueError):
+        written = _canonical({"columns": columns, "rows": [[plain(value) for value in row] for row in values]})
+    return sha256(written).hexdigest()
 
 
 def _digest_of(answer: Table | Mapping[str, Any]) -> str:
@@ -208,4 +212,4 @@ def loss_from_json(record: dict[str, str]) -> Loss:
 
 
 def _canonical(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")

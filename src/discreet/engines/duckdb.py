@@ -1,7 +1,7 @@
 """The default engine: DuckDB inside this process, over files, frames or a DuckDB database.
 
 Tables are added, then the engine is sealed: from then on it reads what was added and nothing else, and writes nothing.
-Small tables are copied into the engine when they are added, large ones are read by each statement.
+Short tables are copied into the engine when they are added, long ones are read by each statement.
 
 >>> import numpy as np
 >>> engine = DuckDB()
@@ -43,6 +43,9 @@ __all__ = ["DuckDB"]
 
 COPIED = 1 << 28
 """Frames and CSV files of up to this many bytes are copied into the engine."""
+FEW = 122_880
+"""Rows that one thread reads in any case: Parquet files of so few are copied too, and where all tables are so short, no
+time goes into waking other threads."""
 _ENGINES: WeakSet[DuckDB] = WeakSet()
 
 
@@ -54,6 +57,7 @@ class _Held:
     paths: tuple[Path, ...] = ()
     unique: tuple[str, ...] = ()
     units: str | None = None
+    copied: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ class DuckDB:
             ":memory:", config=settings | ({"threads": threads} if threads else {})
         )
         self._select = duckdb.StatementType.SELECT
+        self._alone = threads is None
         self._held: dict[str, _Held] = {}
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
@@ -177,12 +182,13 @@ class DuckDB:
                 self._check_units(read.family)
                 held = replace(held, units=read.family)
         shown = [f"{owning.read(r, rows.replaced).sql} AS {quoted(r.name)}" for r in usable]
-        looked_at = not private and (rows.small or rows.counted) and self._count(rows.sql) <= LOOKED_AT
+        looked_at = not private and (rows.small or rows.counted) and self._count(f"({rows.sql})") <= LOOKED_AT
         form = "TABLE" if rows.small or looked_at else "TEMP VIEW"
         self._execute(f"CREATE {form} {quoted(table)} AS SELECT {', '.join(shown)} FROM ({rows.sql})")
         if form == "TABLE" and rows.frame:
             with self._lock:
                 self._opened().unregister(_frame_of(table))
+        held = replace(held, copied=form == "TABLE")
         return self._looked_at(table, held) if looked_at else held
 
     def _check_units(self, family: str) -> None:
@@ -199,6 +205,8 @@ class DuckDB:
         self._execute("SET enable_external_access = false")
         # Units and groups numbered within a million are looked up by their number instead of hashed.
         self._execute("SET perfect_ht_threshold = 20")
+        if self._alone and all(held.copied and self._count(quoted(name)) <= FEW for name, held in self._held.items()):
+            self._execute("SET threads = 1")
         self._execute("SET lock_configuration = true")
         for table in self._held:
             if not self._opens(table):
@@ -299,7 +307,7 @@ class DuckDB:
         return self._held[table]
 
     def _count(self, selection: str) -> int:
-        return int(self._execute(f"SELECT COUNT(*) FROM ({selection})")[0][0])
+        return int(self._execute(f"SELECT COUNT(*) FROM {selection}")[0][0])
 
     def _looked_at(self, table: str, held: _Held) -> _Held:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
@@ -360,7 +368,9 @@ class DuckDB:
         if footers[0][1]:
             # DuckDB fails on milliseconds that are out of its range; Arrow reads them as they are.
             return self._lazily(table, dataset(files.dataset(), owning.names), owning, files.paths, files.keys)
-        return _Rows(files.rows(), paths=files.paths, untyped=frozenset(files.keys), counted=True, replaced=True)
+        small = files.size <= COPIED and self._count(f"({files.rows()})") <= FEW
+        untyped = frozenset(files.keys)
+        return _Rows(files.rows(), paths=files.paths, untyped=untyped, small=small, counted=True, replaced=True)
 
     def _database(self, table: str, path: Path) -> str:
         alias = self._databases.get(path)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,16 +51,28 @@ class Answer:
     rows: tuple[tuple[Any, ...], ...]
     loss: Loss
     certificate: dict[str, Any]
-    notes: tuple[str, ...]
     private: bool
+    query: Query
     spans: Spans
     measured: dict[str, int]
     """The columns that are measures."""
     places: tuple[int, ...]
     """Which released row each row shows."""
-    keys: tuple[str, ...]
-    """The columns that tell the groups apart."""
-    types: tuple[Type, ...]
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about the rows and their intervals."""
+        return tuple(notes(self.query, self.spans, self.measured, self.places, self.private))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that tell the groups apart."""
+        return tuple(_keys(self.query))
+
+    @property
+    def types(self) -> tuple[Type, ...]:
+        """The types of the columns."""
+        return tuple(output.expression.type for output in self.query.outputs)
 
     def column(self, name: str) -> list[Any]:
         """One column."""
@@ -175,13 +188,11 @@ def assemble(
         tuple(row[1:] for row in shown),
         loss,
         certificate,
-        tuple(notes(query, spans, measured, [row[0] for row in shown], private)),
         private,
+        query,
         spans,
         measured,
         tuple(row[0] for row in shown),
-        tuple(_keys(query)),
-        tuple(output.expression.type for output in query.outputs),
     )
 
 

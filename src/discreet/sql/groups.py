@@ -48,7 +48,10 @@ class Bucketed:
         numbers: dict[Key, int] = {}
         self._groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
         self._buckets = np.array(buckets, dtype=np.int64)
-        self._plain, self._divided = [*map(_whole, plain)], [*map(_whole, divided)]
+        # Columns that are one and the same are read once.
+        columns = {id(column): column for column in (*plain, *divided)}
+        read = {name: _whole(column) for name, column in columns.items()}
+        self._plain, self._divided = ([read[id(column)] for column in each] for each in (plain, divided))
         self._numbers = numbers
 
     @property
@@ -75,9 +78,12 @@ class Bucketed:
 
 def _whole(values: Sequence[Any]) -> Whole:
     """A column of whole numbers, whatever an engine calls them; a sum of nothing is 0."""
-    exact = [int(value) if value else 0 for value in values]
-    largest = max(max(exact, default=0), -min(exact, default=0))
-    return np.array(exact, dtype=np.int64 if largest * len(exact) < ROOM else object)
+    try:
+        column = np.array(values, dtype=np.int64)
+    except (TypeError, OverflowError):
+        column = np.array([int(value) if value else 0 for value in values], dtype=object)
+    largest = max(int(column.max(initial=0)), -int(column.min(initial=0)))
+    return column.astype(np.int64 if largest * len(column) < ROOM else object)
 
 
 def twins(statistics: Sequence[Statistic]) -> list[int]:

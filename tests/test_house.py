@@ -25,9 +25,10 @@ ALLOWED = {
     "sql": {"core", "noise", "accounting", "mechanisms"},
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
-    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate"},
+    "custody": {"core", "ledger", "certificate"},
+    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate", "custody"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
-    "app": {"core", "sql", "engines", "certificate", "ledger", "session", "connection", "samples"},
+    "app": {"core", "sql", "engines", "certificate", "custody", "ledger", "session", "connection", "samples"},
 }
 # Slow to import: only inside the functions that need them.
 HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}

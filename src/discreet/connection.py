@@ -35,6 +35,7 @@ from discreet.engines.files import marks
 from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
 from discreet.ledger import Ledger
+from discreet.ledger.addresses import is_address as keeps_books
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Link, Table, Type
 
@@ -100,6 +101,7 @@ def connect(
     ledger: str | os.PathLike[str] | None = None,
     study: str | None = None,
     analyst: str | None = None,
+    key: str | os.PathLike[str] | None = None,
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
     PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there.
@@ -109,7 +111,8 @@ def connect(
     further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
     public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
     default beside a file and for frames in a temporary file that ends with the session; for a server it must be named.
-    `dataset` names the data in the books, wherever it is kept.
+    It is a file, or the address of a PostgreSQL server that keeps the books of many; `key` is then the file of the key
+    that signs certificates, by default one for this machine. `dataset` names the data in the books, wherever it is.
     """
     if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
         raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
@@ -124,6 +127,7 @@ def connect(
     names = [called.lower() for called in (name, *others, *open_to_all)]
     if len(set(names)) != len(names):
         raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+    _check_together(source, {**{called: one.source for called, one in others.items()}, **open_to_all})
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
     engine = Postgres(str(source)) if is_address(source) else DuckDB()
@@ -143,8 +147,8 @@ def connect(
         lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
         lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
         sources = tuple(dict.fromkeys([lead, *lasting]))
-        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst)
-        known = _known(books)
+        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst, key)
+        known = session.sources
         _check_claims(session, _claims(engine, owned, tuple(open_to_all), known), known)
         return session
     except BaseException:
@@ -205,9 +209,17 @@ def _there(address: object, table: str | None, ledger: object) -> str:
         remedy = 'write table="visits" or table="schema.visits"'
         raise InvalidArgument("table", table, "the name of a table on the server", remedy)
     if ledger is None:
-        remedy = 'write ledger="visits.ledger", the path of a file for the books'
+        remedy = 'write ledger="visits.ledger", the path of a file for the books, or the address of a server for them'
         raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
     return table
+
+
+def _check_together(source: object, others: Mapping[str, object]) -> None:
+    """That no table is on a server while the first one is not; no message repeats an address."""
+    for called, other in others.items():
+        if is_address(other) and not is_address(source):
+            remedy = "give the address as the source, and names of tables there"
+            raise InvalidArgument(called, "an address", "where the first table is", remedy)
 
 
 def _name_of(source: object) -> str:
@@ -275,8 +287,10 @@ def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
 
 
-def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> Path | None:
+def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:
     """Where the books are; at their place beside the source they must be the only ones of that kind for these files."""
+    if keeps_books(ledger):
+        return ledger
     on_disk = isinstance(source, str | os.PathLike) and not is_address(source)
     beside = _beside(Path(str(source)).expanduser().resolve()) if on_disk else None
     books = beside if ledger is None else Path(ledger)
@@ -295,9 +309,9 @@ def _beside(path: Path) -> Path:
     return path.with_name(path.name + BESIDE)
 
 
-def _known(books: Path | None) -> dict[str, str]:
+def _known(books: str | Path | None) -> dict[str, str]:
     """The sources in the books, with the data sets they belong to."""
-    if books is None or not books.exists():
+    if books is None or (isinstance(books, Path) and not books.exists()):
         return {}
     with Ledger.at(books) as ledger:
         return ledger.sources()

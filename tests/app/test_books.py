@@ -82,11 +82,11 @@ def test_the_register_tells_what_was_spent_by_which_kinds_of_questions(asked: Co
     assert dataset["name"] == "visits"
     assert dataset["unit"]["column"] == "patient"
     assert sum(dataset["questions"].values()) == 2
-    assert len(bytes.fromhex(found["key"])) == 32
+    assert len(bytes.fromhex(found["keys"][0])) == 32
     said = asked("registry").stdout
     assert "all rows of one 'patient'" in said
     assert "(3, 1e-6)" in said
-    assert found["key"] in said
+    assert found["keys"][0] in said
     assert all(len(line) <= 80 for line in said.splitlines())
 
 

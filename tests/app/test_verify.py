@@ -37,7 +37,7 @@ def test_a_certificate_holds_without_data_and_books(certified: Commands) -> None
 
 
 def test_the_key_is_the_one_the_register_publishes(certified: Commands) -> None:
-    key = certified.json("registry")["key"]
+    key = certified.json("registry")["keys"][0]
     assert "--key" not in certified("verify", "answer.json", "--key", key).stdout
     certified("verify", "answer.json", "--key", key.upper())
     assert "somebody else" in certified("verify", "answer.json", "--key", "00" * 32, code=1).stderr

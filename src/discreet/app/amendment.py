@@ -20,6 +20,7 @@ from discreet.app.toml import Number, written
 from discreet.connection import connect
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
+from discreet.ledger.addresses import exists
 
 __all__ = ["amend", "rewritten"]
 
@@ -41,7 +42,7 @@ def amend(
     text = text if below else rewritten(text, numbers)
     if not below and sound(settings.path, text).budget != budget:
         raise InvalidArgument("config", str(settings.path), "with a plain [budget]", "change the budget in it first")
-    if not settings.books.exists():
+    if not exists(settings.books):
         connect(**settings.arguments()).close()
     with opened(settings) as ledger:
         account = (settings.dataset, *below)

@@ -14,12 +14,13 @@ from typing import Any
 
 from discreet.app.pictures import gauge
 from discreet.app.settings import Settings
-from discreet.certificate import SigningKey
 from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.numerals import brief
+from discreet.custody import public_keys
 from discreet.ledger import Entry, Head, Ledger, Standing
+from discreet.ledger.addresses import exists, shown
 from discreet.ledger.notation import loss_from_plain
 
 __all__ = [
@@ -43,16 +44,16 @@ _SHOWN = ("sequence", "time", "kind", "account", "events", "charge", "spent", "b
 @contextmanager
 def opened(settings: Settings) -> Iterator[Ledger]:
     """The ledger of the settings."""
-    if not settings.books.exists():
+    if not exists(settings.books):
         remedy = "ask something first: the books are opened with the first question"
-        raise InvalidArgument("ledger", str(settings.books), "an existing file", remedy)
+        raise InvalidArgument("ledger", shown(settings.books), "there already", remedy)
     with Ledger.at(settings.books, create=False) as ledger:
         yield ledger
 
 
 def standings(settings: Settings) -> list[Standing]:
     """How every account stands, parents first; before the first question, the budget as it is declared."""
-    if not settings.books.exists():
+    if not exists(settings.books):
         nothing = PureDP(0) if isinstance(settings.budget, PureDP) else ApproxDP(0, 0)
         return [Standing((settings.dataset,), settings.budget, nothing, settings.budget, Fraction(0))]
     with opened(settings) as ledger:
@@ -124,13 +125,12 @@ def anchor(text: str | None) -> Head | None:
 
 
 def register(settings: Settings) -> dict[str, Any]:
-    """What may be published: the ledger's register, the kinds of questions asked, and the key that signs."""
+    """What may be published: the ledger's register, the kinds of questions asked, and the keys that sign."""
     with opened(settings) as ledger:
         found = ledger.registry()
         for dataset in found["data_sets"]:
             dataset["questions"] = dict(Counter(_kinds(ledger, dataset["name"])).most_common())
-    key = settings.books.with_name(settings.books.name + ".key")
-    return found | {"key": SigningKey.at(key).public if key.exists() else None}
+        return found | {"keys": list(public_keys(ledger, settings.books))}
 
 
 def _kinds(ledger: Ledger, dataset: str) -> Iterator[str]:

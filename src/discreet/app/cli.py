@@ -24,6 +24,7 @@ from discreet.app.options import (
     LinkOption,
     MaxRows,
     Neighbours,
+    OnServer,
     Question,
     Reporting,
     RowLevel,
@@ -67,6 +68,7 @@ def init(
     epsilon: Annotated[str | None, typer.Option(help="How much may ever be spent.", metavar="NUMBER")] = None,
     delta: Annotated[str | None, typer.Option(help="The chance of a worse loss; none by default.")] = None,
     name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
+    on_server: OnServer = None,
     row_level: RowLevel = False,
     neighbours: Neighbours = None,
     types: TypesOption = None,
@@ -74,7 +76,10 @@ def init(
     values: ValuesOption = None,
     max_rows: MaxRows = None,
     public: Annotated[list[str] | None, typer.Option(help="A table that protects nobody.", metavar="NAME=FILE")] = None,
-    ledger: Annotated[str | None, typer.Option(help="Where the books are kept; by default beside the source.")] = None,
+    ledger: Annotated[
+        str | None, typer.Option(help="Where the books are: a file, by default beside the source, or postgresql://…")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="The file of the key that signs, for books on a server.")] = None,
     dataset: Annotated[str | None, typer.Option(help="What the data is called in the books.", metavar="NAME")] = None,
     study: Study = None,
     analyst: Analyst = None,
@@ -82,7 +87,7 @@ def init(
     """Write discreet.toml: who is protected, and how much may ever be told."""
     asking = _attended()
     if asking and source is None:
-        source = Path(typer.prompt("Table (a Parquet or CSV file or folder, or a DuckDB file)"))
+        source = typer.prompt("Table (a Parquet or CSV file or folder, or a DuckDB file)")
     if asking and source is not None and unit is None and not row_level:
         unit = typer.prompt("Column that tells people apart (empty: each row is a person)", default="") or None
         row_level = unit is None
@@ -96,8 +101,8 @@ def init(
     table = None
     if source is not None:
         facts = types or (), bounds or (), values or ()
-        table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows)
-    others = {"dataset": dataset, "ledger": ledger, "study": study, "analyst": analyst}
+        table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows, table=on_server)
+    others = {"dataset": dataset, "ledger": ledger, "key": key, "study": study, "analyst": analyst}
     path = create(Path.cwd(), epsilon, None if delta == "0" else delta, table, public or (), others)
     typer.echo(f"Wrote {path.name}.")
     if table is None:
@@ -109,9 +114,10 @@ def init(
 @app.command()
 def add(
     ctx: typer.Context,
-    source: Annotated[Path, typer.Argument(help="A Parquet or CSV file or folder, or a DuckDB file.")],
+    source: Source = None,
     unit: UnitColumn = None,
     name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
+    on_server: OnServer = None,
     row_level: RowLevel = False,
     link: LinkOption = None,
     neighbours: Neighbours = None,
@@ -128,7 +134,7 @@ def add(
 
     path = find(Path.cwd(), ctx.meta["config"])
     facts = types or (), bounds or (), values or ()
-    table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public)
+    table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public, on_server)
     record(path, table)
     typer.echo(f"Added {table.title} to {path.name}.")
 
@@ -307,7 +313,7 @@ def registry(ctx: typer.Context, as_json: Json = False) -> None:
         _print_json(found)
         return
     typer.echo(f"ledger {found['ledger']}, entry {found['head']['sequence']}, {found['time']}")
-    typer.echo(f"certificates are signed by\n       {found['key']}")
+    typer.echo("\n       ".join(["certificates are signed by", *(found["keys"] or ["nobody yet"])]))
     for dataset in found["data_sets"]:
         typer.echo(f"\n{dataset['name']} protects {protected(dataset['unit'])}")
         _print_grid(register_cells(dataset))
@@ -319,18 +325,21 @@ def registry(ctx: typer.Context, as_json: Json = False) -> None:
 def verify(
     certificate: Annotated[Path, typer.Argument(help="What --certificate wrote.", exists=True, dir_okay=False)],
     key: Annotated[str | None, typer.Option(help="The public key it must be signed by.", metavar="HEX")] = None,
+    at: Annotated[
+        str | None, typer.Option(help="Also compare it with the books: a file or postgresql://…", metavar="PLACE")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a certificate offline: its signature, and its loss from the events that were run."""
     from discreet.app.credentials import checked
 
-    found = checked(certificate, key)
+    found = checked(certificate, key, at)
     if as_json:
         _print_json(found.as_record())
     elif found.valid:
         from discreet.app.terminal import console, facts
 
-        console().print(facts(found.lines(known=key is not None)))
+        console().print(facts(found.lines(known=key is not None or at is not None)))
     if found.reason:
         typer.secho(f"discreet: not valid: {found.reason}", err=True, fg="red")
     raise typer.Exit(0 if found.valid else 1)

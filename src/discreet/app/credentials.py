@@ -1,6 +1,7 @@
 """Certificates from files: whether one holds, and what it says.
 
 Nothing but the file, and the public key if one is given, is needed: neither the data, nor the books, nor a network.
+With the books it is also found whether its charge and its release are there, and whether they know the key.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from discreet.app.books import protected
 from discreet.certificate import Certificate, verify
 from discreet.core.errors import DiscreetError
 from discreet.core.numerals import loss, loss_record
+from discreet.custody import public_keys
+from discreet.ledger import Ledger, LedgerUnavailable
 
 __all__ = ["Checked", "checked"]
 
@@ -64,12 +67,18 @@ class Checked:
         ]
 
 
-def checked(path: Path, key: str | None) -> Checked:
-    """What is found out about the certificate in a file."""
+def checked(path: Path, key: str | None, books: str | None = None) -> Checked:
+    """What is found out about the certificate in a file, by itself or also from the books at a place."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         wanted = None if key is None else key.strip().lower()
-        return Checked(verify(record, wanted), record["key"], None)
+        said = verify(record, wanted)
+        if books is not None:
+            with Ledger.at(books, create=False) as ledger:
+                ledger.confirm(record, keys=public_keys(ledger, books))
+        return Checked(said, record["key"], None)
+    except LedgerUnavailable:
+        raise
     except DiscreetError as reason:
         return Checked(None, None, str(reason))
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):

@@ -1,6 +1,6 @@
 """Writing discreet.toml: a table is looked at (its schema only), what is said about it is checked, then it is recorded.
 
-New tables are appended to the file, so that what people wrote into it stays.
+New tables are appended to the file, so that what people wrote into it stays. A password never gets into it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from discreet.connection import connect
 from discreet.core.domains import Categories
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb import DuckDB
+from discreet.engines.postgres import Postgres, is_address, named
+from discreet.ledger.addresses import is_address as keeps_books
 from discreet.sql.catalog import Table
 
 __all__ = ["NewTable", "add", "create", "put", "sound"]
@@ -28,7 +30,8 @@ __all__ = ["NewTable", "add", "create", "put", "sound"]
 class NewTable:
     """What the command line says of a table."""
 
-    source: Path
+    source: str | None
+    """The path of a file, or the address of a server; None for the server of the tables before it."""
     name: str | None = None
     unit: str | None = None
     row_level: bool = False
@@ -39,14 +42,18 @@ class NewTable:
     values: Sequence[str] = ()
     max_rows: int | None = None
     public: bool = False
+    table: str | None = None
+    """What it is called on a server."""
 
     @property
     def title(self) -> str:
         """What it is called."""
-        return self.name or table_name(self.source)
+        if self.name is None and self.table is not None:
+            return named(self.table)[1]
+        return self.name or table_name(self.source or "")
 
-    def record(self, folder: Path) -> dict[str, Any]:
-        """The table as the file holds it, checked against the schema."""
+    def record(self, folder: Path, server: str | None = None) -> dict[str, Any]:
+        """The table as the file holds it, checked against the schema; `server` has the tables before it."""
         ways = [self.unit is not None, self.row_level, self.link is not None, self.public]
         if sum(ways) != 1:
             remedy = "give --unit COLUMN, the column that tells people apart, or --row-level, --link or --public"
@@ -55,8 +62,16 @@ class NewTable:
             remedy = "leave out neighbours and max-rows"
             raise InvalidArgument("public", self.title, "a table that protects nobody", remedy)
         ends, kinds = bounds(self.bounds), pairs("types", self.types)
-        table = _looked_at(self, kinds, ends)
-        found: dict[str, Any] = {"source": _relative(self.source, folder)}
+        source = self.source or server
+        if source is None or (self.table is None) == is_address(source):
+            remedy = "give a file, or the address of a server and --table"
+            shown = self.title if self.source is None or is_address(self.source) else self.source
+            raise InvalidArgument("source", shown, "a file, or a table on a server", remedy)
+        table = _looked_at(self, source, kinds, ends)
+        found: dict[str, Any] = {}
+        if source != server:
+            found["source"] = open_to_all("source", source) if is_address(source) else _relative(source, folder)
+        found |= {"table": self.table} if self.table is not None else {}
         if self.public:
             found["public"] = True
         elif self.link is not None:
@@ -90,10 +105,14 @@ def create(
     if path.exists():
         raise InvalidArgument("config", str(path), "absent", "edit it, or add tables with discreet add")
     found: dict[str, Any] = {key: value for key, value in (others or {}).items() if value}
+    if keeps_books(found.get("ledger")):
+        open_to_all("ledger", found["ledger"])
     found["budget"] = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
     tables = {} if table is None else {table.title: table.record(folder)}
+    server = table.source if table is not None and is_address(table.source) else None
     for name, source in pairs("public", public).items():
-        tables[name] = NewTable(Path(source), name, public=True).record(folder)
+        here, there = (source, None) if server is None else (None, source)
+        tables[name] = NewTable(here, name, public=True, table=there).record(folder, server)
     found |= {"tables": tables} if tables else {}
     text = f"# What discreet may tell about these tables, and at what price.\n\n{written(found)}"
     sound(path, text)
@@ -105,7 +124,7 @@ def add(path: Path, table: NewTable) -> None:
     """Appends a table to the file."""
     if table.title in document(path).get("tables", {}):
         raise InvalidArgument("table", table.title, f"new in {path}", "name it otherwise with --name, or edit the file")
-    record = table.record(path.parent)
+    record = table.record(path.parent, Settings.read(path).server)
     text = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{written({'tables': {table.title: record}})}"
     sound(path, text)
     put(path, text)
@@ -127,17 +146,28 @@ def put(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _looked_at(new: NewTable, kinds: Mapping[str, Any], ends: Mapping[str, Any]) -> Table:
+def open_to_all(argument: str, address: str) -> str:
+    """The address, if no password is in it."""
+    from discreet.ledger.server import Address
+
+    if Address.of(address).secret:
+        remedy = "keep the password in .pgpass, in PGPASSWORD or in a file that ?passfile= names, and leave it out here"
+        raise InvalidArgument(argument, "an address", "without a password where it is written down", remedy)
+    return address
+
+
+def _looked_at(new: NewTable, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any]) -> Table:
     """The names of a table's columns, and the types that they have or are to have."""
-    engine = DuckDB()
+    engine = DuckDB() if new.table is None else Postgres(source)
+    there = Path(source) if new.table is None else new.table
     try:
-        engine.add(new.title, new.source, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public)
+        engine.add(new.title, there, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public)
         return Table(new.title, engine.columns(new.title), new.unit)
     finally:
         engine.close()
 
 
-def _relative(source: Path, folder: Path) -> str:
+def _relative(source: str, folder: Path) -> str:
     """A path that holds also when the folder is moved, if the source is in it."""
-    full = Path(os.path.abspath(source.expanduser()))
+    full = Path(os.path.abspath(Path(source).expanduser()))
     return full.relative_to(folder.resolve()).as_posix() if full.is_relative_to(folder.resolve()) else str(full)

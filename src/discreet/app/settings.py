@@ -10,7 +10,9 @@ numbers or as text and are read exactly.
 >>> settings.ledger.as_posix(), settings.arguments()["unit"], settings.arguments()["bounds"]
 ('/data/visits.csv.ledger', User(neighbours='add_remove', column='patient'), {'age': (0, 120)})
 
-All tables of a file are one data set with one budget. The first private table says who is protected.
+All tables of a file are one data set with one budget. The first private table says who is protected. A source may be
+the address of a PostgreSQL server, where `table` names the table; further tables there need no source. The ledger may
+be an address too. Passwords belong into .pgpass, PGPASSWORD or a service file; one in an address is never shown.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ from typing import Any
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
+from discreet.engines.postgres import is_address, named
+from discreet.ledger.addresses import is_address as keeps_books
+from discreet.ledger.addresses import shown
 from discreet.sql.catalog import nearest
 
 __all__ = ["FILE", "Settings", "document", "find", "table_name"]
@@ -91,8 +96,8 @@ _OF_COLUMNS: _Readers = {"types": _texts, "bounds": _ends, "values": _lists}
 _OF_PEOPLE: _Readers = {"max_rows": _whole}
 _OF_FURTHER_TABLES: _Readers = {"link": _three}
 # Keys with a meaning of their own.
-_FILE = {"tables", "budget", "ledger"}
-_PUBLIC = {"source", "public", *_OF_COLUMNS}
+_FILE = {"tables", "budget", "ledger", "key"}
+_PUBLIC = {"source", "table", "public", *_OF_COLUMNS}
 _PRIVATE = {*_PUBLIC, "unit", "row_level", "neighbours", *_OF_PEOPLE, *_OF_FURTHER_TABLES}
 
 
@@ -101,15 +106,18 @@ class Described:
     """A table of the file: where it is, who it is about, and what its columns hold."""
 
     name: str
-    source: Path
+    source: str | Path
+    """The path of a file, or the address of a server."""
+    there: str
+    """What the table is called on a server."""
     public: bool
     unit: Unit | None
     """None for public and for linked tables."""
     facts: dict[str, Any]
 
     @classmethod
-    def of(cls, name: str, found: Any, folder: Path) -> Described:
-        """A table that a document holds."""
+    def of(cls, name: str, found: Any, folder: Path, server: str | None) -> Described:
+        """A table that a document holds; `server` is where it is if it has no source."""
         at = f"tables.{name}"
         table = _mapping(at, found)
         public = table.get("public", False)
@@ -118,8 +126,20 @@ class Described:
         _known(at, table, _PUBLIC if public else _PRIVATE)
         readers = {**_OF_COLUMNS, **_OF_PEOPLE, **_OF_FURTHER_TABLES}
         facts = {key: read(f"{at}.{key}", table[key]) for key, read in readers.items() if key in table}
-        source = folder / Path(_text(f"{at}.source", table.get("source"))).expanduser()
-        return cls(name, source, public, None if public or "link" in table else _unit(at, table), facts)
+        there = _text(f"{at}.table", table.get("table", name))
+        given = _text(f"{at}.source", table.get("source", server if "table" in table else None))
+        source = given if is_address(given) else folder / Path(given).expanduser()
+        if "table" in table and not is_address(source):
+            raise InvalidArgument(f"{at}.table", there, "for a source on a server", "leave it out")
+        return cls(name, source, there, public, None if public or "link" in table else _unit(at, table), facts)
+
+    def on(self, server: str) -> str:
+        """What it is called on the server that has the first table."""
+        if self.source != server:
+            where = shown(self.source) if is_address(self.source) else str(self.source)
+            remedy = "load it into the database of the first table"
+            raise InvalidArgument(f"tables.{self.name}.source", where, f"on {shown(server)}", remedy)
+        return self.there
 
 
 @dataclass(frozen=True)
@@ -132,7 +152,7 @@ class Settings:
     """The private table that says who is protected; None before one is added."""
     others: tuple[Described, ...]
     """Further private tables about the same people, and public ones."""
-    ledger: Path | None
+    ledger: str | Path | None
     given: dict[str, Any]
     """Arguments of `connect` by name."""
 
@@ -146,10 +166,14 @@ class Settings:
         """The settings a document holds."""
         _known(str(path), found, {*_FILE, *_OF_THE_FILE})
         listed = _mapping("tables", found.get("tables", {}))
-        tables = [Described.of(name, table, path.parent) for name, table in listed.items()]
+        sources = [table.get("source") for table in listed.values() if isinstance(table, Mapping)]
+        server = next((source for source in sources if is_address(source)), None)
+        tables = [Described.of(name, table, path.parent, server) for name, table in listed.items()]
         first = next((table for table in tables if table.unit is not None), None)
         others = tuple(table for table in tables if table is not first)
         given = {key: read(key, found[key]) for key, read in _OF_THE_FILE.items() if key in found}
+        if "key" in found:
+            given["key"] = path.parent / Path(_text("key", found["key"])).expanduser()
         return cls(path, _budget(found.get("budget")), first, others, _ledger(found, path, first), given)
 
     @property
@@ -163,23 +187,34 @@ class Settings:
         return str(self.given.get("dataset", self._main.name))
 
     @property
-    def books(self) -> Path:
+    def server(self) -> str | None:
+        """The address of the server that has the first table; None for files."""
+        return self.first.source if self.first is not None and isinstance(self.first.source, str) else None
+
+    @property
+    def books(self) -> str | Path:
         """Where the ledger is."""
+        if self.ledger is None and self.server is not None:
+            remedy = 'write ledger = "books.ledger", or the address of a server that keeps the books'
+            raise InvalidArgument("ledger", None, "named where the data is on a server", remedy)
         if self.ledger is None:
             raise self._without_a_table()
         return self.ledger
 
     def arguments(self, **others: Any) -> dict[str, Any]:
         """What `connect` is called with; `others` that are not None go before what the file says."""
-        main = self._main
+        main, server = self._main, self.server
+        if server is not None and named(main.there)[1] != main.name:
+            remedy = f"write [tables.{named(main.there)[1]}]"
+            raise InvalidArgument("tables", main.name, f"called like the table {main.there} on the server", remedy)
         stated = {
             "source": main.source,
-            "table": main.name,
+            "table": main.name if server is None else main.there,
             "unit": main.unit,
             "budget": self.budget,
             "private": {table.name: _private(table, main) for table in self.others if not table.public},
-            "public": {table.name: table.source for table in self.others if table.public},
-            "ledger": self.ledger,
+            "public": {table.name: _source(table, main) for table in self.others if table.public},
+            "ledger": self.books,
             **{key: fact for key, fact in main.facts.items() if key in _OF_PEOPLE},
             **{key: self._of_columns(key) for key in _OF_COLUMNS},
         }
@@ -203,6 +238,18 @@ class Settings:
         return InvalidArgument("tables", self.tables, "with a private one", "run discreet add FILE --unit COLUMN")
 
 
+def _source(table: Described, main: Described) -> str | Path:
+    """A further table as `connect` is told of it."""
+    if isinstance(main.source, str):
+        return table.on(main.source)
+    if isinstance(table.source, str):
+        remedy = "keep all tables on the server, or all in files"
+        raise InvalidArgument(
+            f"tables.{table.name}.source", shown(table.source), "a file, like the first table", remedy
+        )
+    return table.source
+
+
 def _private(table: Described, main: Described) -> Any:
     """A further table about the same people."""
     from discreet.connection import Private
@@ -211,7 +258,7 @@ def _private(table: Described, main: Described) -> Any:
     if table.unit is not None and type(table.unit) is not type(main.unit):
         remedy = "name the column that tells people apart in all tables, or in none"
         raise InvalidArgument(f"tables.{table.name}.unit", unit, f"like that of {main.name}", remedy)
-    return Private(table.source, unit=unit, **table.facts)
+    return Private(_source(table, main), unit=unit, **table.facts)
 
 
 def find(start: Path, given: Path | None = None) -> Path:
@@ -235,9 +282,9 @@ def document(path: Path, text: str | None = None) -> dict[str, Any]:
         raise InvalidArgument("config", str(path), "TOML", f"correct it: {reason}") from None
 
 
-def table_name(source: Path) -> str:
+def table_name(source: str | Path) -> str:
     """What a table is called unless it is named: its file's name up to the first dot."""
-    return source.name.split(".")[0]
+    return Path(source).name.split(".")[0]
 
 
 def _known(where: str, found: Iterable[str], known: Iterable[str]) -> None:
@@ -246,11 +293,13 @@ def _known(where: str, found: Iterable[str], known: Iterable[str]) -> None:
             raise InvalidArgument(f"a key of {where}", key, "a known one", nearest(key, sorted(known)))
 
 
-def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> Path | None:
+def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> str | Path | None:
     """Where the file says, or else where `connect` keeps the books of that source."""
+    if keeps_books(found.get("ledger")):
+        return str(found["ledger"])
     if "ledger" in found:
         return path.parent / Path(_text("ledger", found["ledger"])).expanduser()
-    if first is None:
+    if first is None or isinstance(first.source, str):
         return None
     resolved = first.source.resolve()
     return resolved.with_name(f"{resolved.name}.ledger")

@@ -2,6 +2,8 @@
 
 >>> is_address("postgresql://books.example/ledger"), is_address("service=books"), is_address("visits.csv.ledger")
 (True, True, False)
+>>> shown("postgresql://ann:secret@books.example/ledger?sslpassword=secret")
+'postgresql://books.example/ledger'
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import re
 from typing import TypeGuard
 
 from discreet.core.errors import InvalidArgument
-from discreet.ledger.errors import LedgerUnavailable
+from discreet.ledger.errors import LedgerMissing, LedgerUnavailable
 from discreet.ledger.sqlite import SQLiteStore
 from discreet.ledger.store import Store
 
-__all__ = ["is_address", "store_at"]
+__all__ = ["exists", "is_address", "shown", "store_at"]
 
 _ADDRESS = re.compile(r"postgres(ql)?:|(service|host|hostaddr|port|dbname|user)\s*=")
 
@@ -26,6 +28,26 @@ def is_address(place: object) -> TypeGuard[str]:
     A file with such a name is reached by `./` and its name, or as a `pathlib.Path`.
     """
     return isinstance(place, str) and _ADDRESS.match(place) is not None
+
+
+def shown(place: str | os.PathLike[str]) -> str:
+    """The place as people are told: an address without user, password and options."""
+    if not is_address(place):
+        return os.fspath(place)
+    if "://" not in place:
+        return "the server of the ledger"
+    return "postgresql://" + re.split(r"[?#]", place.partition("://")[2].rpartition("@")[2])[0]
+
+
+def exists(place: str | os.PathLike[str]) -> bool:
+    """Whether there are books; an error if a server cannot be asked."""
+    if not is_address(place):
+        return os.path.exists(place)
+    try:
+        store_at(place, create=False).close()
+    except LedgerMissing:
+        return False
+    return True
 
 
 def store_at(place: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> Store:

@@ -2,6 +2,7 @@
 
     DiscreetError
     ├── LedgerUnavailable    the books cannot be read or written now; nothing may be released
+    │   └── LedgerMissing    there are none at that place
     └── LedgerDamaged        the file is not a ledger this version knows, or contradicts itself
 
 A refused charge is a `BudgetExceeded`, a wrong argument an `InvalidArgument`, as everywhere.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from discreet.core.errors import DiscreetError
 
-__all__ = ["LedgerDamaged", "LedgerUnavailable"]
+__all__ = ["LedgerDamaged", "LedgerMissing", "LedgerUnavailable"]
 
 
 class LedgerUnavailable(DiscreetError):
@@ -26,6 +27,10 @@ class LedgerUnavailable(DiscreetError):
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"the ledger is unavailable: {reason}; {remedy}")
+
+
+class LedgerMissing(LedgerUnavailable):
+    """There are no books at this place, and none were to be made."""
 
 
 class LedgerDamaged(DiscreetError):

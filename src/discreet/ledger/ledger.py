@@ -33,7 +33,8 @@ that could depend on the data is an answer: complete the charge with it. To draw
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -48,6 +49,7 @@ from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import Opening, admit, amended, charges_under, filter_of, largest, lineage, room
 from discreet.ledger.addresses import store_at
+from discreet.ledger.attestation import confirm, entry_of
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.notation import (
     Path,
@@ -338,6 +340,39 @@ class Ledger:
         """What may be published: each data set with its unit, budget, spending and releases, as plain data."""
         with self._reading() as books:
             return registry(books, self.id, self._clock())
+
+    @property
+    def seen(self) -> Head:
+        """The last entry that was there when this handle looked."""
+        return self._seen
+
+    def expect(self, head: Head) -> None:
+        """From now on the books must hold this entry, which somebody noted: otherwise an old copy was put back."""
+        self._seen = max(self._seen, head, key=lambda one: one.sequence)
+        self.head()
+
+    def register(self, key: str) -> None:
+        """Says on record that this public key, in hex, signs certificates of these books; once is enough."""
+        if not isinstance(key, str) or not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise InvalidArgument("key", key, "64 hexadecimal digits", "give the public half of an Ed25519 key")
+        if key not in self.keys():
+            with self._writing() as books:
+                self._append(books, {"kind": "key", "key": key})
+
+    def keys(self) -> tuple[str, ...]:
+        """The public keys that sign, in the order in which they were registered."""
+        begun = '{"key":'
+        found = (entry.content["key"] for entry in self.entries() if entry.text.startswith(begun))
+        return tuple(dict.fromkeys(found))
+
+    def confirm(self, certificate: Mapping[str, Any], *, keys: Iterable[str] = ()) -> None:
+        """Raises unless the books hold what a certificate says, signed by a key in them or one of `keys`.
+
+        Whether its signature holds and its events cost what it says is for `verify` to find.
+        """
+        known = {*self.keys(), *keys}
+        with self._reading(Look(charge=entry_of(certificate))) as books:
+            confirm(books, self.id, certificate, known)
 
     @contextmanager
     def _reading(self, look: Look = NOTHING) -> Iterator[Books]:

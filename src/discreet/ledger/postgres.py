@@ -24,7 +24,7 @@ import psycopg
 
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.connections import Connections
-from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
 from discreet.ledger.groups import Groups
 from discreet.ledger.notation import canonical
 from discreet.ledger.postgres_tables import CREATION, MARK, complaints
@@ -300,7 +300,7 @@ class PostgresStore:
             if self._is_ours(connection):
                 return
             if not create:
-                raise LedgerUnavailable(f"there is no ledger at {self._told}", "give the address of one, or make one")
+                raise LedgerMissing(f"there is no ledger at {self._told}", "give the address of one, or make one")
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (APPLICATION,))
                 if not self._is_ours(connection):

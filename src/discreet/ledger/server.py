@@ -96,6 +96,11 @@ class Address:
     def __repr__(self) -> str:
         return f"Address({' '.join(f'{k}={v}' for k, v in sorted(self.words.items()) if k not in _SECRETS)})"
 
+    @property
+    def secret(self) -> bool:
+        """Whether it holds something that nobody else may see."""
+        return any(self.words.get(name) for name in _SECRETS)
+
     def hidden(self, message: object) -> str:
         """A message of the driver in one line, without what is secret."""
         lines = [line.strip() for line in str(message).splitlines() if line.strip()]

@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import quote
 
 from discreet.ledger.connections import Connections, busy
-from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
 from discreet.ledger.rows import SCHEMA, SQLBooks
 from discreet.ledger.store import NOTHING, Look
 from discreet.ledger.turnstile import Turnstile
@@ -212,7 +212,7 @@ def _make_file(path: str, create: bool) -> None:
     if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
         raise LedgerDamaged(f"{path} is gone or empty, but its log is there", "restore the last good copy")
     if not create:
-        raise LedgerUnavailable(f"there is no ledger at {path}", "give the path of one, or make one")
+        raise LedgerMissing(f"there is no ledger at {path}", "give the path of one, or make one")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:

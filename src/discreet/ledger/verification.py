@@ -157,6 +157,10 @@ class Verifier:
         _assert(charge not in self.releases, "its charge had a release before")
         self.releases[charge] = sequence, content["payload"]
 
+    def _key(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """A public key of somebody who signs."""
+        _assert(len(bytes.fromhex(content["key"])) == 32, "it is no public key")
+
     def _move(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         """The books go on elsewhere."""
         self.moved = True
@@ -173,6 +177,7 @@ _READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
     "amend": Verifier._amend,
     "charge": Verifier._charge,
     "release": Verifier._release,
+    "key": Verifier._key,
     "move": Verifier._move,
     "arrive": Verifier._arrive,
 }

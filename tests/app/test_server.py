@@ -1,0 +1,236 @@
+"""Every command with the table and the books on a server, whose password is seen nowhere."""
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from tests.app.commands import COUNT, Commands
+from tests.ledger.servers import PASSWORD, Server, running
+
+import discreet as dc
+from discreet.certificate import verify
+from discreet.core.errors import InvalidArgument
+from discreet.ledger import Ledger, LedgerDamaged
+
+INIT = (
+    *("--table", "public.visits", "--unit", "patient", "--max-rows", "2", "--epsilon", "3"),
+    *("--bounds", "cost=0:500", "--values", "city=A,B,C"),
+)
+SECRETS = (PASSWORD, quote(PASSWORD, safe=""), quote(PASSWORD))
+TABLES = """
+CREATE TABLE visits (patient BIGINT, city TEXT, cost FLOAT8, name TEXT);
+INSERT INTO visits SELECT i % 300, (ARRAY['A', 'B', 'C'])[1 + i % 3], i % 400, 'somebody'
+FROM generate_series(1, 600) i;
+CREATE TABLE labs (pid BIGINT, result FLOAT8);
+INSERT INTO labs SELECT i, i % 10 FROM generate_series(1, 300) i;
+CREATE TABLE cities (city TEXT, region TEXT);
+INSERT INTO cities VALUES ('A', 'north'), ('B', 'north'), ('C', 'south');
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server with a database of visits and one for books, whose role needs a password."""
+    server = running()
+    server.execute(
+        "CREATE ROLE clerk LOGIN PASSWORD '" + PASSWORD + "'",
+        "CREATE DATABASE hospital OWNER clerk",
+        "CREATE DATABASE books OWNER clerk",
+    )
+    with psycopg.connect(_with_password(server, "hospital")) as connection:
+        connection.execute(TABLES)
+    yield server
+    server.execute("DROP DATABASE hospital WITH (FORCE)", "DROP DATABASE books WITH (FORCE)", "DROP ROLE clerk")
+
+
+@pytest.fixture
+def clerk(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Commands:
+    """An empty folder, with the password where the driver looks for it."""
+    passes = tmp_path / "secrets" / "pgpass"
+    passes.parent.mkdir()
+    escaped = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")
+    passes.write_text(f"127.0.0.1:{server.port}:*:clerk:{escaped}\n")
+    passes.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passes))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    caplog.set_level(logging.DEBUG)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Commands(folder)
+
+
+def _with_password(server: Server, database: str) -> str:
+    return server.url(f"clerk:{quote(PASSWORD, safe='')}", database)
+
+
+def _dumped(server: Server, database: str) -> str:
+    """All rows of all tables of a database."""
+    with psycopg.connect(_with_password(server, database)) as connection:
+        tables = connection.execute(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+            " WHERE schemaname !~ '^(pg_|information_schema)'"
+        ).fetchall()
+        return "\n".join(
+            str(row) for (table,) in tables for row in connection.execute(f"SELECT t::text FROM {table} t".encode())
+        )
+
+
+def test_every_command_works_and_shows_no_password(
+    clerk: Commands, server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source, books = server.url("clerk", "hospital"), server.url("clerk", "books")
+    said = [clerk("init", source, *INIT, "--ledger", books, "--public", "cities=cities").output]
+    said.append(clerk("add", "--table", "labs", "--unit", "pid", "--bounds", "result=0:10").output)
+    assert [(standing["used"]) for standing in clerk.json("budget")] == [0.0]
+    said.append(clerk("price", COUNT, "-e", "0.5").output)
+    said.append(clerk("price", COUNT, "-e", "0.5", "--explain").output)
+    answer = clerk.json("query", COUNT, "-e", "0.5", "--study", "flu", "--analyst", "ann")
+    assert [row[0] for row in answer["rows"]] == ["A", "B", "C"]
+    again = clerk.json("query", COUNT, "-e", "0.5", "--analyst", "bob")
+    assert again["free"]
+    assert again["rows"] == answer["rows"]
+    said.append(clerk("query", COUNT, "-e", "0.5", "--certificate", "answer.json").output)
+    joined = (
+        "SELECT region, SUM(result) AS sum FROM visits JOIN cities USING (city) JOIN labs ON patient = pid GROUP BY 1"
+    )
+    said.append(clerk("query", joined, "-e", "1", "--html", "page.html").output)
+    said.append(clerk("budget", "amend", "-e", "4").output)
+    assert clerk.json("budget")[0]["account"] == ["visits"]
+    said.append(clerk("ledger").output)
+    said.append(clerk("ledger", "check").output)
+    registry = clerk.json("registry")
+    [key] = registry["keys"]
+    certificate = json.loads((clerk.folder / "answer.json").read_text())
+    assert certificate["key"] == key
+    assert "valid" in clerk("verify", "answer.json", "--at", books).output
+    said.append(clerk("registry").output)
+    said.append(json.dumps([answer, again, registry, certificate]))
+    said.append(clerk("query", COUNT.replace("visits", "vists"), "-e", "1", code=2).output)
+    said.append(clerk("query", "SELECT COUNT(*) FROM visits", "-e", "9", code=3).output)
+    written = [path.read_text(errors="replace") for path in clerk.folder.rglob("*") if path.is_file()]
+    kept = [path.read_text(errors="replace") for path in (tmp_path / "share").rglob("*") if path.is_file()]
+    assert len(kept) == 2
+    everything = "\n".join([*said, *written, *kept, caplog.text, _dumped(server, "books")])
+    assert all(secret not in everything for secret in SECRETS)
+
+
+def test_a_password_in_an_address_works_but_is_not_written_down(clerk: Commands, server: Server) -> None:
+    source, books = _with_password(server, "hospital"), _with_password(server, "books")
+    for arguments in (
+        (source, *INIT, "--ledger", "books.ledger"),
+        (server.url("clerk", "hospital"), *INIT, "--ledger", books),
+    ):
+        refused = clerk("init", *arguments, code=2).output
+        assert "without a password" in refused
+        assert all(secret not in refused for secret in SECRETS)
+        assert not (clerk.folder / "discreet.toml").exists()
+    os.environ.pop("PGPASSFILE")
+    facts = {"unit": "patient", "budget": dc.PureDP(2), "values": {"city": ["A", "B", "C"]}}
+    with dc.connect(source, table="visits", **facts, ledger=books) as session:
+        answer = session.sql(COUNT, epsilon=1)
+        assert verify(answer.certificate).loss == dc.PureDP(1)
+        shown = f"{session!r} {session._repr_html_()} {answer} {answer._repr_html_()} {answer.certificate}"
+    toml = f'ledger = "{books}"\n[budget]\nepsilon = 2\n[tables.visits]\nsource = "{source}"\nunit = "patient"\n'
+    (clerk.folder / "discreet.toml").write_text(f'{toml}table = "visits"\nvalues = {{ city = ["A", "B", "C"] }}\n')
+    assert clerk.json("query", COUNT, "-e", "1")["free"]
+    shown += clerk("ledger").output + clerk("budget").output + clerk("registry").output
+    shown += clerk("query", COUNT, "-e", "2", code=3).output
+    server.execute("ALTER DATABASE books RENAME TO elsewhere")
+    try:
+        for command in (("query", COUNT, "-e", "1"), ("budget",), ("ledger", "check"), ("price", COUNT, "-e", "1")):
+            shown += clerk(*command, code=1).output
+    finally:
+        server.execute("ALTER DATABASE elsewhere RENAME TO books")
+    text = (clerk.folder / "discreet.toml").read_text()
+    for wrong in (
+        text.replace("[tables.visits]", "[tables.other]"),
+        text + '[tables.labs]\nsource = "labs.csv"\nunit = "pid"\n',
+    ):
+        (clerk.folder / "discreet.toml").write_text(wrong)
+        shown += clerk("query", COUNT, "-e", "1", code=2).output
+    mixed = '[budget]\nepsilon = 1\n[tables.a]\nsource = "visits.csv"\nunit = "patient"\n[tables.b]\npublic = true\n'
+    (clerk.folder / "discreet.toml").write_text(f'{mixed}source = "{source}"\ntable = "b"\n')
+    shown += clerk("query", COUNT, "-e", "1", code=2).output
+    with pytest.raises(InvalidArgument) as refusal:
+        dc.connect({"a": [1]}, unit=dc.Row(), budget=dc.PureDP(1), private={"b": source})
+    shown += str(refusal.value) + repr(refusal.value)
+    assert all(secret not in shown + _dumped(server, "books") for secret in SECRETS)
+
+
+def test_certificates_of_every_machine_are_known_to_the_books(clerk: Commands, server: Server, tmp_path: Path) -> None:
+    books = server.url("clerk", "books")
+    facts = {"table": "visits", "unit": "patient", "budget": dc.PureDP(2), "values": {"city": ["A", "B", "C"]}}
+    records = []
+    for machine in ("one", "two", "one"):
+        with dc.connect(server.url("clerk", "hospital"), **facts, ledger=books, key=tmp_path / machine) as session:
+            records.append(session.sql(COUNT, epsilon=1).certificate)
+    assert records[0]["key"] == records[2]["key"] != records[1]["key"]
+    with Ledger.at(books) as ledger:
+        assert ledger.keys() == (records[0]["key"], records[1]["key"])
+        for record in records:
+            ledger.confirm(record)
+        assert (tmp_path / "one").read_bytes().hex() not in _dumped(server, "books")
+        forged = [
+            records[0] | {"data": "labs"},
+            records[0] | {"events": []},
+            records[0] | {"answer": "0" * 64},
+            records[0] | {"key": "0" * 64},
+            records[0] | {"ledger": records[0]["ledger"] | {"entry": 1}},
+            records[0] | {"ledger": records[0]["ledger"] | {"hash": "0" * 64}},
+            records[0] | {"ledger": records[0]["ledger"] | {"id": "0" * 32}},
+            records[0] | {"ledger": {}},
+        ]
+        for record in forged:
+            with pytest.raises(InvalidArgument, match="certificate"):
+                ledger.confirm(record)
+        assert ledger.check().sound
+
+
+def test_a_machine_notices_that_an_old_copy_was_put_back(clerk: Commands, server: Server, tmp_path: Path) -> None:
+    """A backup is what the books were: whoever asked since then remembers more, in whatever session."""
+    books = server.url("clerk", "books")
+    facts = {"table": "visits", "unit": "patient", "budget": dc.PureDP(2), "values": {"city": ["A", "B", "C"]}}
+    source = server.url("clerk", "hospital")
+    with dc.connect(source, **facts, ledger=books) as session:
+        session.sql(COUNT, epsilon=1)
+    server.execute("CREATE DATABASE backup TEMPLATE books")
+    with dc.connect(source, **facts, ledger=books) as session:
+        last = session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    server.execute("DROP DATABASE books WITH (FORCE)", "ALTER DATABASE backup RENAME TO books")
+    with pytest.raises(LedgerDamaged, match="old copy"):
+        dc.connect(source, **facts, ledger=books)
+    with Ledger.at(books) as ledger:
+        assert ledger.check().sound
+        with pytest.raises(InvalidArgument, match="old copy"):
+            ledger.confirm(last.certificate)
+    server.execute("ALTER DATABASE books OWNER TO clerk")
+
+
+def test_a_key_that_moves_with_its_books_is_still_known(clerk: Commands, server: Server, tmp_path: Path) -> None:
+    source, books = server.url("clerk", "hospital"), server.url("clerk", "books")
+    clerk("init", source, *INIT, "--ledger", "local.ledger")
+    clerk("query", COUNT, "-e", "1", "--certificate", "answer.json")
+    assert "valid" in clerk("verify", "answer.json", "--at", "local.ledger").output
+    clerk("ledger", "migrate", "local.ledger", books)
+    assert "valid" in clerk("verify", "answer.json", "--at", books).output
+    toml = clerk.folder / "discreet.toml"
+    toml.write_text(toml.read_text().replace("local.ledger", books))
+    assert clerk.json("query", COUNT, "-e", "1", "--certificate", "again.json")["free"]
+    assert "valid" in clerk("verify", "again.json", "--at", books).output
+    assert len(clerk.json("registry")["keys"]) == 2
+
+
+def test_keys_that_cannot_be_kept_are_named(clerk: Commands, server: Server, tmp_path: Path) -> None:
+    books = server.url("clerk", "books")
+    facts = {"table": "visits", "unit": "patient", "budget": dc.PureDP(2)}
+    (tmp_path / "text").write_text("not a key")
+    for key in (tmp_path / "nowhere" / "key", tmp_path / "text"):
+        with pytest.raises(InvalidArgument, match="DISCREET_KEY"):
+            dc.connect(server.url("clerk", "hospital"), **facts, ledger=books, key=key)

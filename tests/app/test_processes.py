@@ -15,7 +15,7 @@ import discreet
 from discreet.certificate import SigningKey
 
 SOURCE = Path(discreet.__file__).parent.parent
-COMMAND = [sys.executable, "-c", "from discreet.app.cli import app; app(prog_name='discreet')"]
+COMMAND = [sys.executable, "-c", "from discreet.app.shell import main; import sys; sys.argv[0] = 'discreet'; main()"]
 HEAVY = {"numpy", "duckdb", "sqlglot", "pyarrow", "pandas", "scipy", "flint", "cryptography"}
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE), "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
 

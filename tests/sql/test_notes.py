@@ -98,3 +98,22 @@ def test_an_answer_is_read_like_a_table(session: Session) -> None:
     assert [city for city, _ in answer] == answer["city"] == ["Oslo", "Bern"]
     with pytest.raises(dc.InvalidArgument, match="one of"):
         answer["m"]
+
+
+def test_intervals_hold_for_rows_that_were_chosen_for_their_noise() -> None:
+    """Of a hundred groups alike, the largest is the one with the most noise."""
+    rows = {"k": np.repeat(np.arange(100), 50)}
+    with dc.connect(rows, unit=dc.Row(), budget=dc.PureDP(1000), table="t", values={"k": list(range(100))}) as alike:
+        ask = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
+        seeds = [Entropy.for_tests(seed) for seed in range(60)]
+        best = [alike.sql(f"{ask} ORDER BY n DESC LIMIT 1", epsilon=1, test_entropy=seed) for seed in seeds]
+        first = [alike.sql(f"{ask} ORDER BY k LIMIT 1", epsilon=1, test_entropy=seed) for seed in seeds]
+    assert "Rows were chosen from 100 by noisy values" in best[0].notes[0]
+    assert not any("chosen" in note for note in first[0].notes)
+    missed = [not low <= 50 <= high for answer in best for low, high in answer.intervals(0.9)["n"]]
+    # Of 60 intervals at 0.9 more than 25 miss with a chance below 1e-9.
+    assert sum(missed) <= 25
+    alone = [answer.spans.interval(0, place, 0.9) for answer in best for place in answer.places]
+    assert sum(not low <= 50 <= high for low, high in alone) > 50
+    wide, narrow = (answer.intervals(0.9)["n"][0] for answer in (best[0], first[0]))
+    assert wide[1] - wide[0] > 2 * (narrow[1] - narrow[0])

@@ -25,7 +25,7 @@ from discreet.sql.catalog import Type
 from discreet.sql.dialect import quoted
 from discreet.sql.evaluation import desk
 from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.notes import notes
+from discreet.sql.notes import by_luck, notes
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Drawn
 from discreet.sql.relations import names_in
@@ -82,8 +82,11 @@ class Answer:
 
     def intervals(self, level: Exactable = 0.95) -> dict[str, list[tuple[float, float]]]:
         """For each column that is a measure, ends that hold its true value with probability at least `level`; `notes`
-        say where they hold the value after clipping."""
+        say where they hold the value after clipping. Of rows that were chosen for what was measured, the luckiest are
+        shown: there the ends hold the values of all rows at once, those not chosen too."""
         held = float(probability("level", level))
+        if by_luck(self.query):
+            held = 1 - (1 - held) / max(len(self.spans.noisy.keys), 1)
         return {
             name: [self.spans.interval(index, place, held) for place in self.places]
             for name, index in self.measured.items()

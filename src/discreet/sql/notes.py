@@ -13,7 +13,7 @@ from discreet.sql.relations import names_in
 from discreet.sql.spans import Spans
 from discreet.sql.statistics import RANKED
 
-__all__ = ["notes"]
+__all__ = ["by_luck", "notes"]
 
 PLACES = ("", " in counts of units", " in averages")
 """Where a norm applies, by `Statistic.weighing`."""
@@ -55,6 +55,11 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
     yield from _raised(spans)
     yield from _noise_alone(spans, measured, places)
     yield from _computed(query, measured)
+    if by_luck(query):
+        yield (
+            f"Rows were chosen from {len(spans.noisy.keys):,} by noisy values, which favours noise: each interval is wide"
+            " enough to hold for all of them at once."
+        )
     if spans.noisy.hidden_below is not None:
         least = f"{spans.noisy.hidden_below:,.0f}"
         yield (
@@ -65,6 +70,14 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
         yield from _elsewhere(query)
     if not private:
         yield "NOT PRIVATE: the noise came from a test seed."
+
+
+def by_luck(query: Query) -> bool:
+    """Whether noise has a say in which rows are shown."""
+    measures = {measure.name for measure in query.aggregate.measures}
+    told = [] if query.having is None else [query.having]
+    told += [order.expression for order in query.order] if query.limit is not None else []
+    return any(names_in(expression) & measures for expression in told)
 
 
 def _computed(query: Query, measured: dict[str, int]) -> Iterator[str]:

@@ -57,7 +57,7 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
     yield from _computed(query, measured)
     if by_luck(query):
         yield (
-            f"Rows were chosen from {len(spans.noisy.keys):,} by noisy values, which favours noise: each interval is wide"
+            f"Rows were chosen from {len(spans.noisy.keys):,} by noisy values, which favours noise: intervals are wide"
             " enough to hold for all of them at once."
         )
     if spans.noisy.hidden_below is not None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
@@ -369,3 +371,16 @@ def test_a_closed_session_says_so(books: Callable[..., Session]) -> None:
         session.sql(COUNT, epsilon=1)
     with pytest.raises(dc.DiscreetError, match="closed"):
         _ = session.spent
+
+
+def test_no_file_is_private_and_public_at_once(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"who": [1, 2], "city": ["Oslo", "Bern"]}), tmp_path / "visits.parquet")
+    os.link(tmp_path / "visits.parquet", tmp_path / "towns.parquet")
+    budget = dc.PureDP(1)
+    for other in ("visits.parquet", "towns.parquet"):
+        with pytest.raises(dc.InvalidArgument, match="public='lookup' must be no rows of visits, which is private"):
+            dc.connect(tmp_path / "visits.parquet", unit="who", budget=budget, public={"lookup": tmp_path / other})
+    with duckdb.connect(str(tmp_path / "both.duckdb")) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 1 AS who; CREATE TABLE towns AS SELECT 'Oslo' AS city")
+    both = tmp_path / "both.duckdb"
+    dc.connect(both, table="visits", unit="who", budget=budget, public={"towns": both}).close()

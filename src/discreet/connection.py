@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +32,7 @@ from discreet.core.exact import Exactable, natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.files import marks
+from discreet.engines.files import is_database, marks
 from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
 from discreet.ledger import Ledger
@@ -141,6 +142,7 @@ def connect(
         catalog = _limited(Catalog(tuple(tables)), max_matches or {})
         engine.seal()
         owned = (name, *others)
+        _check_apart(engine, owned, open_to_all)
         books = _books(source, ledger, [path for called in owned for path in engine.paths(called)])
         claims = _claims(engine, owned, tuple(open_to_all), _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
@@ -285,6 +287,17 @@ def _links(table: str, given: Private, others: Mapping[str, Private]) -> set[str
 
 def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
+
+
+def _check_apart(engine: DuckDB | Postgres, owned: Iterable[str], public: Iterable[str]) -> None:
+    """Nothing is private and public at once: what a public table holds is told."""
+    for one, other in product(owned, public):
+        paths = [[path for path in engine.paths(table) if not is_database(path)] for table in (one, other)]
+        first, second = (frozenset[tuple[int, int]]().union(*map(marks, each)) for each in paths)
+        same = not engine.paths(one) and engine.identity(one) == engine.identity(other)
+        if first & second or same:
+            remedy = "leave it out of public, or write what may be told elsewhere"
+            raise InvalidArgument("public", other, f"no rows of {one}, which is private", remedy)
 
 
 def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:

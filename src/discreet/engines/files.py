@@ -25,7 +25,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.engines.schema import quoted, text
 from discreet.sql.catalog import nearest
 
-__all__ = ["Files", "found", "marks"]
+__all__ = ["Files", "found", "is_database", "marks"]
 
 PARQUET = (".parquet", ".pq", ".parq")
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -169,6 +169,11 @@ def marks(path: Path) -> frozenset[tuple[int, int]]:
         inside = [p for p in path.rglob("*") if _kind(p) is not None and not _is_hidden(p.relative_to(path).parts)]
     seen = [p.stat() for p in inside if p.is_file()]
     return frozenset((one.st_dev, one.st_ino) for one in seen)
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file holds tables of its own, and not the rows of one."""
+    return _kind(path) == "database"
 
 
 def _kind(path: Path) -> str | None:

@@ -21,8 +21,8 @@ from discreet.ledger import Entry, Ledger, LedgerUnavailable, server
 from discreet.ledger.postgres import PostgresStore
 
 FORK = multiprocessing.get_context("fork")
-COMMIT = b"COMMIT\0"
-"""How the end of a transaction is told to a server for the first time."""
+COMMIT = b";COMMIT;"
+"""How the end of a transaction is told to a server."""
 
 
 @pytest.fixture

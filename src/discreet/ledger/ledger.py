@@ -379,8 +379,9 @@ class Ledger:
         seen = self._seen
         with self._store.reading(replace(look, entry=seen.sequence)) as books:
             _assert_grown(books, seen)
-            self._seen = books.head()
+            head = books.head()
             yield books
+        self._seen = head
 
     @contextmanager
     def _writing(self, look: Look = NOTHING) -> Iterator[Books]:

@@ -1,10 +1,20 @@
 """Books in a PostgreSQL database, shared by any number of servers.
 
 A writer takes an advisory lock, whose waiters the server serves in order, so that writers take turns over all machines;
-it goes when its holder dies, however it dies. A commit returns when the server has it on its disk: servers and sessions
-where `fsync` or `synchronous_commit` is off are refused. Threads of a process that wait at the same time commit at once
+it goes when its holder dies, however it dies. Threads of a process that wait at the same time commit at once
 (`groups.py`). What a transaction reads first is fetched together, and what it writes is sent with the commit, so that a
-charge takes two journeys to the server.
+charge takes two journeys to the server. Servers and sessions where `fsync` or `synchronous_commit` is off are refused.
+
+**Nobody waits for the disk with the lock in hand.** A writer commits without waiting, which lets the next one in, and
+then waits until the server's log is on the disk up to a later point than its own commit: it commits a message of no
+content, `_FLUSH`, and commits that are waited for at the same time share one write to the disk. Why that is safe:
+
+* Nothing leaves that could be lost. `writing` and `reading` return only when all that they saw is on the disk, what
+  others wrote included: `_durable` is an entry up to which that is known, and who saw a later head flushes first.
+* What a crash takes is the end of the chain. The log is one sequence, and a recovery keeps a part of it from its
+  beginning. Who writes entry n + 1 has the lock, which was given back after the commit of entry n was in the log; so
+  the commits stand in the log in the order of the chain, and what is left of it is a chain, without a hole.
+* What is lost, nobody was told: the lost commits are later in the log than every one that somebody waited for.
 
 If the connection is lost during a commit, nobody knows whether it happened. The store then connects again, takes the
 lock, which the lost transaction holds until it is over, and looks for the last entry it wrote: if it is on the chain
@@ -25,6 +35,7 @@ import psycopg
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.connections import Connections
 from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
+from discreet.ledger.exchange import COMMIT, Statement, exchange
 from discreet.ledger.groups import Groups
 from discreet.ledger.notation import canonical
 from discreet.ledger.postgres_tables import CREATION, MARK, complaints
@@ -42,8 +53,6 @@ APPLICATION = 0x64695363
 MOST_QUEUED = 200
 """Statements that are kept back before they are sent."""
 
-Statement = tuple[str, tuple[object, ...]]
-"""With what its parameters stand for."""
 _WRITE: Statement = ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", ())
 _READ: Statement = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ())
 _LOCK: Statement = (
@@ -56,7 +65,12 @@ _END: Statement = (
     " FROM head LEFT JOIN entries ON head.sequence = entries.sequence",
     (),
 )
-_COMMIT: Statement = ("COMMIT", ())
+_AT_ONCE: Statement = ("SET LOCAL synchronous_commit = off", ())
+_FLUSH: Statement = (
+    "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'discreet ledger', '')::text END",
+    (),
+)
+"""Waits for the disk, and for standby servers that the settings name. A standby shows only what is safe already."""
 
 
 class PostgresBooks(SQLBooks):
@@ -68,6 +82,8 @@ class PostgresBooks(SQLBooks):
         self._head: Head | None = None
         self._known: dict[Statement, list[Any]] = {}
         self.queue: list[Statement] = []
+        self.begun = 0
+        """The last entry that was there at the beginning."""
         self.sent = False
         """Whether something was written that is no longer in the queue."""
 
@@ -90,8 +106,9 @@ class PostgresBooks(SQLBooks):
         paths = [canonical(look.path[: depth + 1]) for depth in range(len(look.path))]
         lineage: Statement = (f"{ACCOUNTS} WHERE path IN ({', '.join('?' * len(paths)) or 'NULL'})", tuple(paths))
         foreseen = list(_foreseen(look))
-        results = _exchange(self._connection, [*before, _END, lineage, *foreseen])
+        results = exchange(self._connection, [*before, _END, lineage, *foreseen])
         ends, accounts, *others = results[len(before) :]
+        self.begun = ends[0][0] if ends else 0
         found = {row[0]: [row] for row in accounts}
         self._known = dict(zip(foreseen, others, strict=True))
         self._known |= {(ACCOUNT, (path,)): found.get(path, []) for path in paths}
@@ -113,7 +130,7 @@ class PostgresBooks(SQLBooks):
 
     def _flushed(self, *further: Statement) -> list[list[Any]]:
         self.sent = self.sent or bool(self.queue)
-        results = _exchange(self._connection, [*self.queue, *further])
+        results = exchange(self._connection, [*self.queue, *further])
         self.queue.clear()
         return results
 
@@ -130,22 +147,6 @@ def _foreseen(look: Look) -> Iterator[Statement]:
         yield RELEASE, (look.charge,)
 
 
-def _exchange(connection: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
-    """Sends the statements in one message; what each reads, nothing for those that do not.
-
-    The server runs them one after another, each on what was committed when it begins, and stops at the first error.
-    """
-    cursor = psycopg.ClientCursor(connection)
-    text = ";".join(statement for statement, _ in statements).replace("?", "%s")
-    cursor.execute(text.encode(), [value for _, values in statements for value in values])
-    results = [cursor.fetchall() if cursor.description else []]
-    while cursor.nextset():
-        results.append(cursor.fetchall() if cursor.description else [])
-    if statements[-1] is _COMMIT and cursor.statusmessage != "COMMIT":
-        raise LedgerUnavailable("the server took the transaction back", "ask again")
-    return results
-
-
 class _Transaction:
     """One transaction for any number of writers in turn, each with books of its own."""
 
@@ -154,6 +155,8 @@ class _Transaction:
         """What ends with the transaction."""
         self.connection: Connection | None = None
         self.queue: list[Statement] = []
+        self.begun = 0
+        """The last entry that was there at the beginning."""
         self.appended: Head | None = None
         self.failure: Exception | None = None
 
@@ -198,6 +201,8 @@ class PostgresStore:
         self._address = Address.of(address)
         self._groups: Groups[_Transaction] = Groups(self._transaction, patience)
         self._connections: Connections[Connection] = Connections(self._connect, psycopg.Error, patience)
+        self._durable = 0
+        """All entries up to this one are on the disk."""
         with self._translated():
             self._prepare(create)
 
@@ -221,8 +226,9 @@ class PostgresStore:
     def reading(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """A view of one moment."""
         with self._translated(), self._connections.use(), ExitStack() as stack:
-            _, books, _ = self._started(stack, [_READ], look)
+            connection, books, _ = self._started(stack, [_READ], look)
             yield books
+            self._assure(connection, books.begun)
 
     def close(self) -> None:
         """Lets go of the server."""
@@ -254,6 +260,7 @@ class PostgresStore:
         """The books for the first writer of a transaction, once it has the lock."""
         transaction.connection, books, [_, [locked]] = self._started(transaction.stack, [_WRITE, _LOCK], look)
         assert_durable(*locked[:2])
+        transaction.begun = books.begun
         return books
 
     @contextmanager
@@ -265,14 +272,23 @@ class PostgresStore:
                 raise transaction.failure
             if transaction.connection is not None and transaction.appended is not None:
                 self._commit(transaction.connection, transaction.queue, transaction.appended)
+            elif transaction.connection is not None:
+                self._assure(transaction.connection, transaction.begun)
 
     def _commit(self, connection: Connection, queue: Sequence[Statement], appended: Head) -> None:
         try:
-            _exchange(connection, [*queue, _COMMIT])
+            exchange(connection, [*queue, _AT_ONCE, COMMIT, _FLUSH])
         except psycopg.Error:
             if not connection.closed:
                 raise
             self._assert_written(appended)
+        self._durable = max(self._durable, appended.sequence)
+
+    def _assure(self, connection: Connection, seen: int) -> None:
+        """Ends a transaction that wrote nothing; on return the entries that it saw are on the disk."""
+        if seen > self._durable:
+            exchange(connection, [("ROLLBACK", ()), _FLUSH])
+            self._durable = max(self._durable, seen)
 
     def _assert_written(self, appended: Head) -> None:
         """That the transaction which ended with this entry was committed, after the connection was lost in it."""
@@ -283,6 +299,7 @@ class PostgresStore:
                 books = PostgresBooks(connection)
                 books.fetch([_WRITE, _LOCK], Look(entry=appended.sequence))
                 entry = books.entry(appended.sequence)
+                self._assure(connection, books.begun)
         except (psycopg.Error, LedgerUnavailable):
             raise LedgerUnavailable(
                 "the connection was lost in the middle of a commit, and whether it is written is not known yet",

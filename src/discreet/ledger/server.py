@@ -148,6 +148,8 @@ def _prepare(connection: Connection, schema: str, patience: float) -> None:
         "lock_timeout": f"{ceil(1000 * patience)}ms",
         "idle_in_transaction_session_timeout": f"{ceil(1000 * idle)}ms",
         "row_security": "off",
+        "standard_conforming_strings": "on",
+        "bytea_output": "hex",
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",
         "tcp_keepalives_count": "3",

@@ -12,9 +12,11 @@ import pytest
 
 import discreet as dc
 from discreet.certificate import verify
+from discreet.engines.duckdb import DuckDB
 from discreet.noise import Entropy
 from discreet.samples import rand_hie
 from discreet.session import Session
+from discreet.sql import groups
 
 COUNT = "SELECT site, COUNT(*) AS n FROM survey GROUP BY site"
 FACTS: dict[str, Any] = {
@@ -291,3 +293,22 @@ def test_missing_values_add_nothing_and_text_can_be_counted() -> None:
     assert abs(present - 2000) < 50
     assert abs(total - 40_000) < 1000
     assert abs(mean - 20) < 0.5
+
+
+def test_sums_that_doubles_could_not_hold_are_summed_as_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit of 2^20 instead of 2^53 a few hundred rows are too many for doubles."""
+    rows = {"k": np.arange(3000) % 3, "x": np.linspace(-5, 120, 3000)}
+    asked: list[str] = []
+    run = DuckDB.run
+    monkeypatch.setattr(DuckDB, "run", lambda self, statement: asked.append(statement) or run(self, statement))
+    released = []
+    for exact in (1 << 53, 1 << 20):
+        monkeypatch.setattr(groups, "EXACT", exact)
+        with dc.connect(
+            rows, unit=dc.Row(), budget=dc.PureDP(9), table="t", values={"k": [0, 1, 2]}, bounds={"x": (0, 100)}
+        ) as opened:
+            question = "SELECT k, COUNT(*) AS n, SUM(x) AS s, STDDEV(x) AS d FROM t GROUP BY k"
+            released.append(opened.sql(question, epsilon=1, test_entropy=Entropy.for_tests(5)).rows)
+    assert released[0] == released[1]
+    assert ["AS INTEGER" in statement for statement in asked] == [False, False, True]
+    assert asked[0] == asked[1]

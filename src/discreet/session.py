@@ -258,15 +258,19 @@ class Session:
         """The noisy sums, packed; a failure is an answer too, and says nothing about the data."""
         measurement = asked.measurement
         try:
-            rows = self._engine.run(asked.statement)
-            keys = len(asked.query.aggregate.keys)
-            owned = measurement.weights is not None
-            groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
+            groups = self._groups(asked, asked.statement)
+            if not groups.exact:
+                groups = self._groups(asked, asked.written(wide=True))
             return pack(measurement.release(groups, asked.listed, source), source.private)
         except (EntropyFailure, EngineUnavailable):
             raise  # nothing to do with the data: the question can be asked again
         except Exception:
             return FAILED
+
+    def _groups(self, asked: _Asked, statement: str) -> Groups:
+        measurement = asked.measurement
+        keys, owned = len(asked.query.aggregate.keys), measurement.weights is not None
+        return Groups.read(self._engine.run(statement), keys, measurement.statistics, owned, len(asked.ranked))
 
     def close(self) -> None:
         """Let go of the engine and the books."""
@@ -363,9 +367,13 @@ class _Asked:
 
     @cached_property
     def statement(self) -> str:
+        return self.written()
+
+    def written(self, wide: bool = False) -> str:
+        """What the engine runs; at row level, with `wide` sums only if others could not hold them."""
         cells = [(argument, rank.cells) for argument, rank in self.ranked]
         measurement = self.measurement
-        return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect)
+        return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect, wide)
 
     def prepared(self) -> _Asked:
         """Itself, once its statement is written: what the engine cannot do is refused before anything is charged."""

@@ -51,7 +51,7 @@ def norm_forgets_groups() -> Any:
 
 
 def values_not_clipped() -> Any:
-    def steps(self: Statistic, value: str, strict: bool = False) -> str:
+    def steps(self: Statistic, value: str, *_: Any) -> str:
         shifted = f"({value} - {float(self.middle)!r})"
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
         steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"

@@ -11,6 +11,7 @@ cannot do, or would do otherwise: every expression has to give the same on all e
 
 from __future__ import annotations
 
+from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
 from discreet.sql.signature import Node
 
@@ -58,6 +59,10 @@ class Dialect:
         """The unit of a row of such a table, whose unit column is given: equal for the same unit, and for no others."""
         return self.identifier(unit)
 
+    def stored(self, column: str) -> str:
+        """An integer column of such a table as it is stored, which indices and statistics of engines may know."""
+        return self.identifier(column)
+
     def real(self, value: float) -> str:
         """A literal double."""
         written = repr(float(value))
@@ -66,6 +71,14 @@ class Dialect:
     def log2(self, value: str) -> str:
         """The logarithm to base 2 of a double above 0; wrong by a little at most."""
         return f"LOG2({value})"
+
+    def octave(self, value: str) -> str:
+        """The whole number below the logarithm to base 2 of a double that is 1 or more."""
+        return f"CAST(FLOOR({self.log2(value)}) AS INTEGER)"
+
+    def bucket(self, caps: Caps, norm: str) -> str:
+        """`Caps.bucket`."""
+        return caps.bucket(norm)
 
     def kept(self, once: bool) -> str:
         """How a WITH query is computed: once, or wherever it is read."""

@@ -30,6 +30,8 @@ CELLS = 4
 """The number of the first part that counts rows by cell."""
 ROOM = 1 << 62
 """The largest sum that columns of 64 bits are trusted with."""
+EXACT = 1 << 53
+"""The largest sum up to which doubles hold every whole number."""
 Key = tuple[Any, ...]
 Whole = np.ndarray[Any, np.dtype[Any]]
 """Whole numbers, of 64 bits or Python's own."""
@@ -103,6 +105,8 @@ class Groups:
     by_groups: dict[int, int]
     cells: tuple[list[tuple[Any, ...]], ...] = ()
     octaves: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
+    exact: bool = True
+    """Whether no sum of doubles, nor a part of it, was too large to be whole."""
 
     @classmethod
     def read(
@@ -129,7 +133,9 @@ class Groups:
             [(row[1], row[2], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys]) for row in parts[CELLS + i]]
             for i in range(ranked)
         )
-        return cls(rows, units, dict(by_rows), by_groups, cells, octaves)
+        longest = 0 if owned else max((row[3] for row in parts[0]), default=0)
+        exact = longest * max((s.bound for s in statistics), default=0) <= EXACT
+        return cls(rows, units, dict(by_rows), by_groups, cells, octaves, exact)
 
     @property
     def keys(self) -> set[Key]:

@@ -109,7 +109,7 @@ class Selection:
             if column.type == "real" and (used is None or RAW + column.name in used):
                 raw = self.dialect.text(try_cast(exp.column(column.name, quoted=True), "real", "column"))
                 shown.append(f"{raw} AS {self._quoted(RAW + column.name)}")
-        only = [f"{self._quoted(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
+        only = [f"{self.dialect.stored(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
         if table.private and table.unit is not None:
             unit = self.dialect.owner(table.unit)
             shown.append(f"{unit} AS {self._quoted(OWNER)}")

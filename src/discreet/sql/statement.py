@@ -1,6 +1,8 @@
 """One statement per query: bounded sums for every group, for every clipping norm at once.
 
-Row level: each row adds to one group, and the statement sums whole numbers by group.
+Row level: each row adds to one group, and the statement sums whole numbers by group: first as doubles, which engines
+add fastest, and which is exact while no sum can reach 2^53. Should a group have rows enough for that, the statement is
+run again with sums of integers (`Groups.exact`), so that noise is added to the whole sum in any case.
 
 User level: a unit with n_k rows in group k has the weight min(1, C/‖n‖), in ℓ2 for Gaussian noise and ℓ1 for Laplace.
 The best C is found privately from a histogram of the norms, after the statement ran; so the statement returns, for
@@ -57,8 +59,9 @@ def statement(
     weights: Weights | None,
     ranked: Sequence[tuple[Expression, Cells]] = (),
     dialect: Dialect = DUCKDB,
+    wide: bool = False,
 ) -> str:
-    """The SQL that computes everything a release needs; without weights, at row level.
+    """The SQL that computes everything a release needs; without weights, at row level, with `wide` sums of integers.
 
     `ranked` are the arguments of quantiles, whose values are counted by cell. Each row that comes back is the number of
     its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms, then cells), its bucket, an octave
@@ -74,7 +77,8 @@ def statement(
     read = [*(key.expression for key in aggregate.keys), *arguments.values()]
     used = frozenset[str]().union(*map(names_in, read))
     bounded = [(j, s, c) for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
-    values = [f"{s.steps(c, dialect.strict)} AS x{j}" for j, s, c in bounded]
+    kind = "INTEGER" if owner or wide else dialect.double
+    values = [f"{s.steps(c, dialect.strict, kind)} AS x{j}" for j, s, c in bounded]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
     values += [f"{cells.sql(column, dialect.strict)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
@@ -86,7 +90,7 @@ def statement(
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
     least = 1 if weights is None else 1 + len(OF_UNITS) if weights.norm == "l2" else 2
-    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics), least)
+    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics) if owner else len(of_rows), least)
     shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
@@ -150,7 +154,7 @@ class _Shape:
 def _plain(rows: str, shape: _Shape) -> str:
     """Each row is a unit: one pass for the sums, one for each column of cells."""
     sums = [_summed(*each) for each in shape.of_rows]
-    parts = [f"SELECT {shape.row(f'0, 0, {NOTHING}, {NOTHING}', sums)} FROM r{shape.grouped()}"] if sums else []
+    parts = [f"SELECT {shape.row(f'0, 0, {NOTHING}, COUNT(*)', sums)} FROM r{shape.grouped()}"] if sums else []
     for i in range(shape.cells):
         shown = shape.row(f"{CELLS + i}, 0, c{i}, COUNT(*)", ["0"])
         parts.append(f"SELECT {shown} FROM r WHERE c{i} IS NOT NULL{shape.grouped(f'c{i}')}")
@@ -195,40 +199,52 @@ def _double(argument: Expression, relation: Relation) -> Expression:
 
 
 def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
-    """Units are weighed by their norms, which take a pass over their rows before the passes that sum."""
-    squared, dialect = weights.norm == "l2", shape.dialect
-    number = f"CAST(n AS {dialect.double})"
+    """Units are weighed by their norms, which take a pass over their rows before the passes that sum.
+
+    Without keys a unit has one group: one pass finds its sums along with its norm.
+    """
+    squared, dialect, alone = weights.norm == "l2", shape.dialect, not shape.keys
+    number = f"CAST({'COUNT(*)' if alone else 'n'} AS {dialect.double})"
     parts, norms, weighed = [], ["u"], ["u"]
     if shape.of_rows or shape.cells:
-        sums = [_summed(*each) for each in shape.of_rows] + [_divided(*each) for each in shape.of_rows]
         places = twins([statistic for statistic, _, _ in shape.of_rows])
-        first = [place == twin for place, twin in enumerate(places)] * 2
-        sums = [text if own else "0" for text, own in zip(sums, first, strict=True)]
+        first = [place == twin for place, twin in enumerate(places)]
+        each = [(_summed(*one), _divided(*one)) for one in shape.of_rows]
+        if alone:
+            owns = [f"CAST({plain} AS BIGINT) AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
+            norms, weighed = [*norms, *owns], [*weighed, *(f"y{i}" for i, own in enumerate(first) if own)]
+            each = [(f"SUM(y{i})", f"SUM(y{i} * g)") for i in range(len(each))]
+        sums = [pair[half] if own else "0" for half in (0, 1) for pair, own in zip(each, first, strict=True)]
         if sums:
-            shown = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums)
-            parts.append(f"SELECT {shown} FROM r JOIN q USING (u){shape.grouped('b')}")
+            shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
+            parts.append(f"SELECT {shown} FROM {source}{shape.grouped('b')}")
         for i in range(shape.cells):
             shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
             joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
             parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
         # In ℓ1 a unit's norm is the number of its rows.
-        octave, spread = (f"CAST(FLOOR({dialect.log2(value)}) AS INTEGER)" for value in ("t", "t / s"))
-        found = (spread, shape, (octave, *OF_UNITS)) if squared else ("0", shape)
+        found = (dialect.octave("t / s"), shape, (dialect.octave("t"), *OF_UNITS)) if squared else ("0", shape)
         parts.append(_histogram(2, "b", *found))
-        norms += [f"SQRT(SUM({number} * n)) AS s", f"SUM({number}) AS t"] if squared else [f"SUM({number}) AS s"]
+        total = number if alone else f"SUM({number})"
+        norms.append(f"{total if alone or not squared else f'SQRT(SUM({number} * n))'} AS s")
+        norms += [f"{total} AS t"] if squared else []
         weighed += [*(["s", "t"] if squared else []), *_bucket("s", weights.rows, "b", "g", dialect)]
     if shape.of_units:
         shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", "SUM(h)"])
-        parts.append(f"SELECT {shown} FROM p JOIN q USING (u){shape.grouped('e')}")
+        parts.append(f"SELECT {shown} FROM {'q' if alone else 'p JOIN q USING (u)'}{shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
-        norms.append("SQRT(COUNT(*)) AS w" if squared else f"CAST(COUNT(*) AS {dialect.double}) AS w")
+        groups = "1" if alone else "COUNT(*)"
+        norms.append(f"SQRT({groups}) AS w" if squared else f"CAST({groups} AS {dialect.double}) AS w")
         weighed += _bucket("w", weights.units, "e", "h", dialect)
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = dialect.kept(not is_plain(aggregate.input))
     owners = ", ".join(["u", *shape.keys])
-    counted = f"p AS {dialect.kept(shape.of_units)} (SELECT {owners}, COUNT(*) AS n FROM r GROUP BY {owners}), "
+    shown = f"{owners}, COUNT(*) AS n" if shape.of_rows or shape.cells else owners
+    counted = f"p AS {dialect.kept(shape.of_units)} (SELECT {shown} FROM r GROUP BY {owners}), "
     units = f"SELECT {', '.join(norms)} FROM p GROUP BY u"
-    if not squared and not shape.of_units:
+    if alone:
+        counted, units = "", f"SELECT {', '.join(norms)} FROM r GROUP BY u"
+    elif not squared and not shape.of_units:
         counted, units = "", f"SELECT u, CAST(COUNT(*) AS {dialect.double}) AS s FROM r GROUP BY u"
     return (
         f"WITH r AS {kept} ({rows}), {counted}"
@@ -237,7 +253,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
 
 
 def _bucket(norm: str, caps: Caps, bucket: str, weight: str, dialect: Dialect) -> list[str]:
-    place = f"CAST({caps.bucket(norm)} AS {dialect.narrow}) AS {bucket}"
+    place = f"CAST({dialect.bucket(caps, norm)} AS {dialect.narrow}) AS {bucket}"
     return [place, f"CAST(FLOOR({G}e0 / {norm}) AS INTEGER) AS {weight}"]
 
 

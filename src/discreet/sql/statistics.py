@@ -77,9 +77,9 @@ class Statistic:
         the average's distance from the middle of its bounds, so it may be larger."""
         return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
 
-    def steps(self, value: str, strict: bool = False) -> str:
-        """The whole number that `value`, the SQL of a double, adds: held to the bounds; NULL where it is NULL, NaN or
-        infinite.
+    def steps(self, value: str, strict: bool = False, kind: str = "INTEGER") -> str:
+        """The whole number that `value`, the SQL of a double, adds, in a type: held to the bounds; NULL where it is
+        NULL, NaN or infinite.
 
         A value within the bounds is less than half a step from `bound` steps after rounding, unless the bounds are far
         narrower than their middle; that is held to separately. `strict` engines fail on products too small for doubles:
@@ -92,12 +92,12 @@ class Statistic:
         steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
         if max(abs(self.bounds.lower), abs(self.bounds.upper)) > self.bounds.width * NARROW:
             steps = f"LEAST(GREATEST({steps}, {-self.bound}), {self.bound})"
-        if strict:
+        if strict and (self.kind == "squares" or self.grid.step > 1):
             step = float(self.grid.step) ** (0.5 if self.kind == "squares" else 1) / 4
             steps = f"CASE WHEN {shifted} BETWEEN {-step!r} AND {step!r} THEN 0 ELSE {steps} END"
-        ends = [int(self._exact(end)) for end in (self.bounds.lower, self.bounds.upper)]
+        ends = [f"CAST({self._exact(end)} AS {kind})" for end in (self.bounds.lower, self.bounds.upper)]
         return (
-            f"CASE WHEN {value} BETWEEN {lower!r} AND {upper!r} THEN CAST({steps} AS INTEGER)"
+            f"CASE WHEN {value} BETWEEN {lower!r} AND {upper!r} THEN CAST({steps} AS {kind})"
             f" WHEN {value} BETWEEN {upper!r} AND {LARGEST!r} THEN {ends[1]}"
             f" WHEN {value} BETWEEN {-LARGEST!r} AND {lower!r} THEN {ends[0]} END"
         )

@@ -16,6 +16,7 @@ from tests.faults.proxy import Proxy
 from tests.ledger.places import ANN, BOB, HEALTH, PostgresPlace, opened, pure
 
 from discreet.core.errors import BudgetExceeded
+from discreet.core.events import Pure
 from discreet.core.losses import PureDP
 from discreet.ledger import Entry, Ledger, LedgerUnavailable, server
 from discreet.ledger.postgres import PostgresStore
@@ -191,7 +192,10 @@ def test_a_server_killed_within_a_transaction_leaves_no_part_of_it(place: Postgr
 
 
 WRITERS = 4
-DEATHS = 3
+DEATHS = int(os.environ.get("DISCREET_DEATHS", "3"))
+"""How often the server dies, and a writer with it; more for a longer campaign."""
+COST = F(1, 2000 * max(DEATHS, 3))
+"""What a question costs: there is room for some thousands."""
 
 
 def write_on(place: PostgresPlace, log: Path, who: int) -> None:
@@ -202,7 +206,7 @@ def write_on(place: PostgresPlace, log: Path, who: int) -> None:
     while True:
         try:
             ledger = ledger or place.open()
-            charge = ledger.charge(BOB, pure(1, 5000), f"{who}: {number}", request=f"{who}-{number}")
+            charge = ledger.charge(BOB, [Pure(COST)], f"{who}: {number}", request=f"{who}-{number}")
             answer = ledger.complete(charge, f"{who}: {number}, {time.monotonic_ns()}".encode())
         except LedgerUnavailable:
             time.sleep(0.02)
@@ -219,14 +223,23 @@ def test_a_server_that_dies_again_and_again_loses_nothing_and_never_overspends(
 ) -> None:
     opened(place.open()).close()
     chance = random.Random(11)
-    logs = [tmp_path / f"log-{who}" for who in range(WRITERS)]
-    running = [FORK.Process(target=write_on, args=(place, logs[who], who), daemon=True) for who in range(WRITERS)]
-    for process in running:
+    logs: list[Path] = []
+
+    def writer() -> multiprocessing.Process:
+        logs.append(tmp_path / f"log-{len(logs)}")
+        process = FORK.Process(target=write_on, args=(place, logs[-1], len(logs)), daemon=True)
         process.start()
+        return process
+
+    running = [writer() for _ in range(WRITERS)]
     try:
         for _ in range(DEATHS):
             time.sleep(chance.uniform(0.3, 0.6))
             place.server.stop()
+            victim = running.pop(0)
+            victim.kill()
+            victim.join()
+            running.append(writer())
             time.sleep(chance.uniform(0.0, 0.1))
             place.server.start()
         time.sleep(0.3)
@@ -236,7 +249,8 @@ def test_a_server_that_dies_again_and_again_loses_nothing_and_never_overspends(
             process.join()
     ledger = place.open()
     assert ledger.check().sound
-    lines = [line.split("|") for log in logs for line in log.read_text().splitlines() if line.count("|") == 3]
+    texts = [log.read_text() for log in logs if log.exists()]
+    lines = [line.split("|") for text in texts for line in text.splitlines() if line.count("|") == 3]
     assert len(lines) > 20
     hashes = {entry.sequence: entry.hash for entry in ledger.entries()}
     for sequence, hash, question, answer in lines:
@@ -244,7 +258,7 @@ def test_a_server_that_dies_again_and_again_loses_nothing_and_never_overspends(
         assert ledger.replay(BOB, question) == answer.encode(), "another answer than the one that was shown"
     paid = [entry.content["question"] for entry in ledger.entries() if entry.content["kind"] == "charge"]
     assert len(set(paid)) == len(paid) >= len(lines)
-    assert ledger.spent(HEALTH) == PureDP(F(len(paid), 5000))
+    assert ledger.spent(HEALTH) == PureDP(len(paid) * COST)
     assert ledger.spent(HEALTH).epsilon <= F(1, 2)
 
 

@@ -65,7 +65,7 @@ class Server:
 
     def start(self, **settings: str) -> None:
         """Starts it, with further settings."""
-        quick = {"max_connections": "60", "shared_buffers": "16MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}
+        quick = {"max_connections": "120", "shared_buffers": "16MB", "max_wal_size": "128MB", "min_wal_size": "32MB"}
         options = " ".join(f"-c {name}={value}" for name, value in (quick | settings).items())
         self._do("pg_ctl", "-w", "-o", f"-h 127.0.0.1 -p {self.port} -k '' {options}", "start")
 

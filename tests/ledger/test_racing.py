@@ -1,4 +1,7 @@
-"""Many threads and processes at the same books: never overspent, nothing acknowledged is lost, one answer a charge."""
+"""Many threads and processes at the same books: never overspent, nothing acknowledged is lost, one answer a charge.
+
+DISCREET_RACERS=64 and DISCREET_KILLS=1000 make the races and the campaigns longer than they are every day.
+"""
 
 import multiprocessing
 import os
@@ -21,6 +24,7 @@ from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerUnavailable, Verifier, sqlite
 
 FORK = multiprocessing.get_context("fork")
+RACERS = int(os.environ.get("DISCREET_RACERS", "8"))
 PATIENCE = 120
 """Seconds after which a process hangs: a hundred times what any takes."""
 
@@ -75,15 +79,15 @@ def test_threads_with_a_handle_each_never_overspend(place: Place) -> None:
 
 def test_processes_racing_for_the_last_epsilon_never_overspend(place: Place, tmp_path: Path) -> None:
     inherited = opened(place.open())
-    barrier = FORK.Barrier(8, timeout=PATIENCE)
+    barrier = FORK.Barrier(RACERS, timeout=PATIENCE)
 
     def race(who: int) -> None:
         barrier.wait()
         (tmp_path / f"{who}").write_text(str(attempts(inherited if who % 2 else place.open(), who, 12)))
 
-    with processes(8, race):
+    with processes(RACERS, race):
         pass
-    assert sum(int((tmp_path / f"{who}").read_text()) for who in range(8)) == 50
+    assert sum(int((tmp_path / f"{who}").read_text()) for who in range(RACERS)) == 50
     assert inherited.spent(HEALTH) == PureDP(1)
     assert charged(inherited) == 1
     assert inherited.check().sound
@@ -212,7 +216,9 @@ QUESTIONS = 20_000
 WRITERS = 8
 NARROW = F(1, 4000)
 """What one account has: some dozen charges, so that writers race for the last of it on slow machines too."""
-KILLS = {"SQLitePlace": 200, "PostgresPlace": 60}
+KILLS = {
+    kind: int(os.environ.get("DISCREET_KILLS", usual)) for kind, usual in (("SQLitePlace", 200), ("PostgresPlace", 60))
+}
 """A writer takes three times as long to get to work where it has to connect to a server."""
 
 

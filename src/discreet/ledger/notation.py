@@ -16,6 +16,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from discreet.core import units
@@ -32,6 +33,7 @@ __all__ = [
     "events_to_plain",
     "loss_from_plain",
     "loss_to_plain",
+    "path_text",
     "plain_text",
     "shown",
     "unit_from_plain",
@@ -49,12 +51,19 @@ _LOSSES: dict[str, Callable[..., Loss]] = {
     "ZCDP": ZCDP,
     "RenyiDP": RenyiDP,
 }
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _UNITS = {kind.__name__: kind for kind in (units.Row, units.User, units.Event, units.Edge, units.Node)}
 
 
 def canonical(value: object) -> str:
     """Plain data as JSON: keys in order, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
+
+
+@lru_cache(maxsize=4096)
+def path_text(path: Path) -> str:
+    """The canonical text of an account, under which tables have it."""
+    return canonical(path)
 
 
 def digest(content: str | bytes) -> str:

@@ -37,7 +37,7 @@ from discreet.ledger.connections import Connections
 from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
 from discreet.ledger.exchange import COMMIT, Statement, exchange
 from discreet.ledger.groups import Groups
-from discreet.ledger.notation import canonical
+from discreet.ledger.notation import path_text
 from discreet.ledger.postgres_tables import CREATION, MARK, complaints
 from discreet.ledger.records import Entry, Head
 from discreet.ledger.rows import ACCOUNT, ACCOUNTS, ASKED, ENTRY, HEAD, LAST, RELEASE, REQUESTED, SQLBooks
@@ -103,7 +103,7 @@ class PostgresBooks(SQLBooks):
 
     def fetch(self, before: Sequence[Statement], look: Look) -> list[list[Any]]:
         """Runs the statements and reads what will be looked at, in one journey; what the statements read."""
-        paths = [canonical(look.path[: depth + 1]) for depth in range(len(look.path))]
+        paths = [path_text(look.path[: depth + 1]) for depth in range(len(look.path))]
         lineage: Statement = (f"{ACCOUNTS} WHERE path IN ({', '.join('?' * len(paths)) or 'NULL'})", tuple(paths))
         foreseen = list(_foreseen(look))
         results = exchange(self._connection, [*before, _END, lineage, *foreseen])

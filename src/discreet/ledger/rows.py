@@ -28,6 +28,7 @@ from discreet.ledger.notation import (
     canonical,
     loss_from_plain,
     loss_to_plain,
+    path_text,
     unit_from_plain,
     unit_to_plain,
 )
@@ -110,7 +111,7 @@ class SQLBooks(ABC):
 
     def account(self, path: Path) -> Account | None:
         """One account."""
-        row = self._one(ACCOUNT, canonical(path))
+        row = self._one(ACCOUNT, path_text(path))
         return None if row is None else _account(row)
 
     def accounts(self) -> list[Account]:
@@ -129,7 +130,7 @@ class SQLBooks(ABC):
 
     def put_states(self, states: Mapping[Path, str]) -> None:
         """Replaces the sums of accounts."""
-        pairs = [(canonical(path), state) for path, state in states.items()]
+        pairs = [(path_text(path), state) for path, state in states.items()]
         cases, marks = " ".join(["WHEN ? THEN ?"] * len(pairs)), ", ".join("?" * len(pairs))
         values = [value for pair in pairs for value in pair] + [path for path, _ in pairs]
         self._put(f"UPDATE accounts SET state = CASE path {cases} END WHERE path IN ({marks})", *values)
@@ -167,7 +168,7 @@ class SQLBooks(ABC):
             "INSERT INTO charges (sequence, dataset, path, question, request, time) VALUES (?, ?, ?, ?, ?, ?)",
             row.sequence,
             row.path[0],
-            canonical(row.path),
+            path_text(row.path),
             row.question,
             row.request,
             row.time,
@@ -242,7 +243,7 @@ def _opened(path: str, budget: str | None, promised: str | None, unit: str | Non
 
 def _terms(account: Account) -> tuple[str | None, ...]:
     return (
-        canonical(account.path),
+        path_text(account.path),
         None if account.budget is None else canonical(loss_to_plain(account.budget)),
         None if account.promised is None else canonical(loss_to_plain(account.promised)),
         None if account.unit is None else canonical(unit_to_plain(account.unit)),

@@ -8,8 +8,9 @@ broken into gives away its own key and no other. Whoever may add entries may reg
 right to charge: a certificate also names its charge, and `Ledger.confirm` looks whether it is there.
 
 The file of the key is the one that is named, or the one that the variable DISCREET_KEY names, or `discreet/ID.key` in
-XDG_DATA_HOME or `~/.local/share`, by the id of the ledger. Beside it lies a note of the last entry that was seen, by
-which the machine notices, in every later session, that an old copy of the books was put in their place.
+XDG_DATA_HOME or `~/.local/share`, by the id of the ledger. Beside it lies, for each server, a note of the ledger there
+and the last entry that was seen, by which the machine notices, in every later session, that an old copy of the books,
+or other books with a budget not yet spent, were put in their place. A steward who means it removes the note.
 
 >>> import tempfile
 >>> from discreet.ledger import Ledger
@@ -25,12 +26,13 @@ import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from threading import get_ident
 
 from discreet.certificate import SigningKey
 from discreet.core.errors import InvalidArgument
-from discreet.ledger import Head, Ledger
+from discreet.ledger import Head, Ledger, LedgerDamaged
 from discreet.ledger.addresses import is_address
 
 __all__ = ["VARIABLE", "Custody", "beside", "public_keys"]
@@ -47,27 +49,38 @@ class Custody:
     path: Path
     note: Path | None
     """Where the last entry that was seen is noted; None for books in a file."""
+    ledger: str
+    """The id of the ledger."""
 
     @classmethod
     def of(cls, ledger: Ledger, place: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Custody:
         """The key of this machine for the ledger at `place`, made on first use and known to the books."""
         if not is_address(place):
             own = beside(place) if path is None else Path(path).expanduser()
-            custody = cls(_key_at(own), own, None)
+            custody = cls(_key_at(own), own, None, ledger.id)
             if path is not None:
                 ledger.register(custody.key.public)
             return custody
         own = _on_this_machine(ledger.id, path)
         key = _key_at(own)
-        note = own.with_name(f"{own.name}.{ledger.id[:16]}")
-        head = _noted(note, key.public)
-        if head is None:
+        custody = cls(key, own, _note_of(own, ledger, path), ledger.id)
+        noted = custody.recalled()
+        if noted is not None:
+            ledger.expect(noted.head)
+        if noted is None or noted.key != key.public:
             ledger.register(key.public)
-        else:
-            ledger.expect(head)
-        custody = cls(key, own, note)
         custody.remember(ledger.seen)
         return custody
+
+    def recalled(self) -> _Note | None:
+        """What was noted at this place before; an error if it was about other books."""
+        note = None if self.note is None else _Note.read(self.note)
+        if note is not None and note.ledger != self.ledger:
+            raise LedgerDamaged(
+                f"at this address was the ledger {note.ledger}, and now there is another one, {self.ledger}",
+                f"put the books back, or remove {self.note} if they were given up on purpose",
+            )
+        return note
 
     def remember(self, head: Head) -> None:
         """Notes the last entry that was seen, which later ones must follow."""
@@ -76,8 +89,32 @@ class Custody:
         draft = self.note.with_name(f"{self.note.name}.{os.getpid()}.{get_ident()}")
         # What cannot be noted is noted by a later session: nothing that was charged depends on it.
         with suppress(OSError):
-            draft.write_text(json.dumps({"key": self.key.public, "sequence": head.sequence, "hash": head.hash}))
+            draft.write_text(json.dumps(vars(_Note(self.ledger, self.key.public, head.sequence, head.hash))))
             draft.replace(self.note)
+
+
+@dataclass(frozen=True)
+class _Note:
+    """What a machine remembers of the books at an address."""
+
+    ledger: str
+    key: str
+    sequence: int
+    hash: str
+
+    @classmethod
+    def read(cls, path: Path) -> _Note | None:
+        """The note in a file; None if there is none that can be read."""
+        try:
+            said = json.loads(path.read_text())
+            return cls(str(said["ledger"]), str(said["key"]), int(said["sequence"]), str(said["hash"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def head(self) -> Head:
+        """The last entry that was seen."""
+        return Head(self.sequence, self.hash)
 
 
 def beside(place: str | os.PathLike[str]) -> Path:
@@ -105,6 +142,13 @@ def _on_this_machine(ledger: str, path: str | os.PathLike[str] | None) -> Path:
     return data / f"{ledger}.key"
 
 
+def _note_of(key: Path, ledger: Ledger, path: str | os.PathLike[str] | None) -> Path:
+    """Where the books at an address are noted: beside the key that was named, or under the address alone."""
+    place = sha256(ledger.address.encode()).hexdigest()[:16]
+    named = path or os.environ.get(VARIABLE)
+    return key.with_name(f"{key.name}.{place}" if named else f"{place}.seen")
+
+
 def _key_at(path: Path) -> SigningKey:
     try:
         return SigningKey.at(path)
@@ -112,12 +156,3 @@ def _key_at(path: Path) -> SigningKey:
         why = reason.strerror if isinstance(reason, OSError) else "it holds something else"
         remedy = f"name another file in {VARIABLE}, or give key="
         raise InvalidArgument("key", str(path), f"a file with a signing key ({why})", remedy) from None
-
-
-def _noted(note: Path, public: str) -> Head | None:
-    """The entry that was noted with this key; None if there is no such note."""
-    try:
-        said = json.loads(note.read_text())
-        return Head(int(said["sequence"]), str(said["hash"])) if said["key"] == public else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None

@@ -18,7 +18,7 @@ from psycopg import errors, generators
 from psycopg.pq import Escaping, ExecStatus
 from psycopg.pq.abc import PGresult
 
-from discreet.ledger.errors import LedgerUnavailable
+from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.server import Connection
 
 __all__ = ["COMMIT", "Statement", "exchange", "parts"]
@@ -26,13 +26,18 @@ __all__ = ["COMMIT", "Statement", "exchange", "parts"]
 Statement = tuple[str, tuple[object, ...]]
 """With what its parameters stand for."""
 COMMIT: Statement = ("COMMIT", ())
+_WRITES = ("INSERT", "UPDATE")
 _READ = {ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY}
 _NUMBERS = (20, 21, 23)
 _BYTES = 17
 
 
 def exchange(connection: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
-    """What each statement reads, nothing for those that do not. A COMMIT that took everything back is an error."""
+    """What each statement reads, nothing for those that do not.
+
+    A COMMIT that took everything back is an error, and so is a row that was written and is not there: a trigger or a
+    rule of somebody else made it vanish.
+    """
     literal = Escaping(connection.pgconn).escape_literal
     connection.pgconn.send_query(b";".join(_written(text, values, literal) for text, values in statements))
     results = connection.wait(generators.execute(connection.pgconn))
@@ -41,6 +46,10 @@ def exchange(connection: Connection, statements: Sequence[Statement]) -> list[li
             raise errors.error_from_result(result, encoding="utf-8")
         if statement is COMMIT and result.command_status != b"COMMIT":
             raise LedgerUnavailable("the server took the transaction back", "ask again")
+        if statement[0].startswith(_WRITES) and not result.command_tuples:
+            raise LedgerDamaged(
+                "the server did not write what it was told to", "check the ledger for triggers and rules"
+            )
     return [_rows(result) for result in results]
 
 

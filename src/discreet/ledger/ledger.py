@@ -342,6 +342,11 @@ class Ledger:
             return registry(books, self.id, self._clock())
 
     @property
+    def address(self) -> str:
+        """Where the books are, as people are told: without user and password."""
+        return self._store.address
+
+    @property
     def seen(self) -> Head:
         """The last entry that was there when this handle looked."""
         return self._seen

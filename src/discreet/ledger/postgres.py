@@ -99,7 +99,11 @@ class PostgresBooks(SQLBooks):
 
     def complaints(self) -> list[str]:
         """What is wrong with the structure: tables, columns, constraints or triggers that do not belong."""
-        return complaints(self._rows) + self._misplaced()
+        return self.foreign() + self._misplaced()
+
+    def foreign(self) -> list[str]:
+        """What the catalogs say of the tables and should not, or should and do not."""
+        return complaints(self._rows)
 
     def fetch(self, before: Sequence[Statement], look: Look) -> list[list[Any]]:
         """Runs the statements and reads what will be looked at, in one journey; what the statements read."""
@@ -201,6 +205,7 @@ class PostgresStore:
         self._address = Address.of(address)
         self._groups: Groups[_Transaction] = Groups(self._transaction, patience)
         self._connections: Connections[Connection] = Connections(self._connect, psycopg.Error, patience)
+        self._untouched = False
         self._durable = 0
         """All entries up to this one are on the disk."""
         with self._translated():
@@ -217,6 +222,8 @@ class PostgresStore:
     @contextmanager
     def writing(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """An exclusive transaction; on return it is on the server's disk."""
+        with self._translated(), self._connections.use():
+            self._assert_untouched()
         with self._translated(), self._connections.use(), self._groups.turn() as transaction:
             books = self._begun(transaction, look) if transaction.connection is None else transaction.join(look)
             with transaction.accepting(books):
@@ -323,6 +330,17 @@ class PostgresStore:
                 if not self._is_ours(connection):
                     made = [f'CREATE SCHEMA "{self.schema}"', f"COMMENT ON SCHEMA \"{self.schema}\" IS '{MARK}'"]
                     connection.execute("; ".join(made + CREATION).encode())
+
+    def _assert_untouched(self) -> None:
+        """That nobody added a trigger, a rule or a policy that makes charges vanish, before the first write."""
+        if self._untouched:
+            return
+        with ExitStack() as stack:
+            _, books, _ = self._started(stack, [_READ], NOTHING)
+            found = [line for line in books.foreign() if not line.startswith("'index")]
+        if found:
+            raise LedgerDamaged(f"its tables are not as they were made: {found[0]}", "check it, and take that back")
+        self._untouched = True
 
     def _is_ours(self, connection: Connection) -> bool:
         """Whether the schema is a ledger of this version, which this role may use; False if there is none."""

@@ -42,6 +42,8 @@ __all__ = ["Postgres", "is_address", "named"]
 
 OLDEST = 13
 """The first version of the server that will do."""
+MEMORY = 1 << 17
+"""Kilobytes for one table of hashes."""
 SETTINGS = {
     "search_path": "pg_catalog",
     "TimeZone": "'UTC'",
@@ -55,6 +57,11 @@ SETTINGS = {
 }
 """What statements rely on. A policy that would hide rows from the role is an error, not another answer. Groups are
 found by hashing, which takes half the time of sorting wherever the planner guesses wrong."""
+ROOM = f"""
+SELECT set_config('work_mem', '{MEMORY}kB', false) FROM pg_catalog.pg_settings
+WHERE name = 'work_mem' AND setting::int < {MEMORY} AND source IN ('default', 'configuration file')
+"""
+"""Groups are hashed in memory where that is enough, unless the address or the role says how much there is."""
 BEGIN = "; ".join(
     [
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -128,6 +135,8 @@ class Postgres:
                 remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
                 raise InvalidArgument("types", {column: kind}, bound, remedy)
         shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
+        integers = [read for read in readings.values() if read.type == "integer"]
+        shown += [f"{read.stored} AS {self.dialect.stored(read.name)}" for read in integers]
         owner = None if unit is None else self._owner(table, unit, readings)
         shown += [] if owner is None else [f"{owner.owner} AS {quoted(OWNER)}"]
         for link in links:
@@ -240,6 +249,7 @@ class Postgres:
                 self._address, autocommit=True, client_encoding="UTF8", application_name="discreet"
             )
             connection.execute("SET default_transaction_read_only = on")
+            connection.execute(ROOM)
         except self._driver.Error as error:
             failure = str(error)
         except ValueError:

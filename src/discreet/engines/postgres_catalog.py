@@ -99,6 +99,11 @@ class Reading:
     owner: str
 
     @property
+    def stored(self) -> str:
+        """The column itself where the expression only widens it, and else the expression."""
+        return quoted(self.name) if self.sql == f"CAST({quoted(self.name)} AS BIGINT)" else self.sql
+
+    @property
     def rounds(self) -> bool:
         """Whether two values may be read alike."""
         return self.type == "real" and self.family == "number"

@@ -16,9 +16,10 @@ discreet.core.errors.Unsupported: % of reals is refused: PostgreSQL has no exact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
+from math import inf, nextafter
 from typing import Any
 
 from sqlglot import exp
@@ -29,15 +30,19 @@ from discreet.engines import postgres_reals as reals
 from discreet.engines.postgres_reals import UNLIMITED, Piece, bound, either
 from discreet.engines.postgres_texts import capitals, matching, small, trimmed
 from discreet.engines.schema import text as quoted_text
+from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import Dialect, quoted
 from discreet.sql.relations import OWNER
 from discreet.sql.signature import WIDE, Node
 
-__all__ = ["PostgresDialect"]
+__all__ = ["STORED", "PostgresDialect"]
 
 LONGEST = 63
 """Bytes of a name; the server cuts off the rest."""
+STORED = "discreet stored "
+"""What the columns are called in which integers are as they are stored."""
+OCTAVES = 64
 ADDED, SQUARED = "1e290", "1e140"
 """Values up to this size can be added up, and their squares, without leaving the doubles."""
 SCALE = f"float8 '{2.0**-64!r}'"
@@ -57,7 +62,7 @@ class PostgresDialect(Dialect):
     """SQL for one server, whose tables are read as `tables` says."""
 
     name = "postgres"
-    wide = "NUMERIC"
+    wide = "BIGINT"
     narrow = "SMALLINT"
     double = "FLOAT8"
     strict = True
@@ -86,9 +91,17 @@ class PostgresDialect(Dialect):
         """A literal double."""
         return f"(float8 '{float(value)!r}')"
 
-    def log2(self, value: str) -> str:
-        """A little too large rather than too small, so that it is not below the whole number that it should be."""
-        return f"LN({value}) / LN(float8 '2') + 1e-12"
+    def stored(self, column: str) -> str:
+        """As in the table of the server, whose statistics are of no use for a cast."""
+        return self.identifier(STORED + column)
+
+    def octave(self, value: str) -> str:
+        """Looked up among the powers of two, which is exact."""
+        return f"WIDTH_BUCKET({value}, {_doubles(2.0**power for power in range(1, OCTAVES))})"
+
+    def bucket(self, caps: Caps, norm: str) -> str:
+        """How many of the candidates are smaller, which is the index of the first that is not."""
+        return f"WIDTH_BUCKET({norm}, {_doubles(nextafter(float(cap), inf) for cap in caps.norms)})"
 
     def held(self, value: str) -> str:
         """An aggregate of whole numbers as 64 bits, NULL where it does not fit."""
@@ -110,6 +123,10 @@ class PostgresDialect(Dialect):
     def quantile(self, value: str, rank: float) -> str:
         """The quantile of numbers, between two of them where it falls there."""
         return f"PERCENTILE_CONT({rank!r}) WITHIN GROUP (ORDER BY CAST({value} AS FLOAT8))"
+
+
+def _doubles(values: Iterable[float]) -> str:
+    return f"CAST('{{{','.join(map(repr, values))}}}' AS FLOAT8[])"
 
 
 def _scaled_sum(function: str, value: str) -> str:

@@ -62,9 +62,10 @@ _LOCK: Statement = (
 )
 _END: Statement = (
     "SELECT head.sequence, head.hash, entries.sequence, text, entries.hash"
-    " FROM head LEFT JOIN entries ON head.sequence = entries.sequence",
+    " FROM head LEFT JOIN entries ON head.sequence = entries.sequence WHERE one = 1",
     (),
 )
+"""The head with its entry; `one = 1` tells the planner that it is one row, or it would read all entries for it."""
 _AT_ONCE: Statement = ("SET LOCAL synchronous_commit = off", ())
 _FLUSH: Statement = (
     "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'discreet ledger', '')::text END",

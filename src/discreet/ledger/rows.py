@@ -50,7 +50,10 @@ SCHEMA = {
     "releases": "CREATE TABLE releases (charge INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, payload BLOB NOT NULL)",
 }
 HEAD = "SELECT sequence, hash FROM head"
-LAST = "SELECT entries.sequence, text, entries.hash FROM entries JOIN head ON head.sequence = entries.sequence"
+LAST = (
+    "SELECT entries.sequence, text, entries.hash FROM head JOIN entries ON head.sequence = entries.sequence"
+    " WHERE one = 1"
+)
 ENTRY = "SELECT sequence, text, hash FROM entries WHERE sequence = ?"
 ACCOUNTS = "SELECT path, budget, promised, unit, state FROM accounts"
 ACCOUNT = f"{ACCOUNTS} WHERE path = ?"
@@ -91,7 +94,7 @@ class SQLBooks(ABC):
         for entry in entries:
             self._put("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
         head = entries[-1].head
-        self._put("UPDATE head SET sequence = ?, hash = ?", head.sequence, head.hash)
+        self._put("UPDATE head SET sequence = ?, hash = ? WHERE one = 1", head.sequence, head.hash)
         self.appended = head
 
     def last(self) -> Entry | None:

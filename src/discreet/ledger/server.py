@@ -50,6 +50,13 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     used = False
     """Whether it was in a transaction before."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.prepared: dict[str, str] = {}
+        """The names of statements that the server has read and planned."""
+        self.named = 0
+        """How many names were given."""
+
     def wait(self, gen: Any, *rest: Any, **options: Any) -> Any:
         """Runs one exchange with the server; without an answer the connection is closed."""
         try:
@@ -149,6 +156,8 @@ def _prepare(connection: Connection, schema: str, patience: float) -> None:
         "idle_in_transaction_session_timeout": f"{ceil(1000 * idle)}ms",
         "row_security": "off",
         "standard_conforming_strings": "on",
+        "enable_seqscan": "off",
+        "plan_cache_mode": "force_generic_plan",
         "bytea_output": "hex",
         "tcp_keepalives_idle": "10",
         "tcp_keepalives_interval": "5",

@@ -1,14 +1,13 @@
-"""Whole statements on PostgreSQL: the same totals as on DuckDB for random questions about random tables, odd values and
-all, and the same plans; and neighbours with odd values look alike."""
+"""Whole statements on PostgreSQL: neighbours with odd values look alike, and values next to the bounds give the same
+totals as on DuckDB. What all engines have in common is in `test_contract.py`."""
 
 import tempfile
 from collections import Counter
-from contextlib import closing
 from typing import Any
 
 import numpy as np
-import pytest
-from tests.engines.postgres_tables import create, world_session
+from tests.engines.contract import POSTGRESQL
+from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
 from tests.sql.generator import question
 from tests.sql.worlds import World
@@ -18,7 +17,6 @@ from discreet.core.errors import DiscreetError
 from discreet.session import Session
 
 QUESTIONS = 30
-TAME = ("integer", "text", "real")
 
 
 def asked(session: Session, text: str, epsilon: Any) -> Any:
@@ -34,36 +32,12 @@ def totals(session: Session, planned: Any) -> Counter[tuple[Any, ...]]:
     return Counter(rows)
 
 
-@pytest.mark.parametrize("seed", range(12, 22))
-def test_random_questions_have_the_same_totals_as_on_duckdb(seed: int) -> None:
-    world = World(seed)
-    compared = 0
-    with closing(world.connect(world.data)) as own, world_session(world, world.data, f"world_{seed}") as there:
-        for number in range(QUESTIONS):
-            words = question(world, number)
-            planned, remote = (asked(session, words.text, words.epsilon) for session in (own, there))
-            assert (planned is None) == (remote is None), words.text
-            if planned is None:
-                continue
-            assert planned.words == remote.words
-            assert planned.measurement == remote.measurement
-            assert totals(own, planned) == totals(there, remote), words.text
-            compared += 1
-    assert compared > QUESTIONS / 2
-
-
-def test_the_worlds_are_of_every_kind() -> None:
-    worlds = [World(seed) for seed in range(12, 22)]
-    assert {w.by_row for w in worlds} == {w.pure for w in worlds} == {w.tame for w in worlds} == {True, False}
-    assert {w.unit_kind for w in worlds} == {*TAME}
-
-
 def test_neighbours_succeed_alike() -> None:
     """One unit's odd values never make a statement fail, and never change which statement it is."""
     world = next(World(seed) for seed in range(100) if not World(seed).tame and len(World(seed).data["visits"]) > 50)
     with (
-        world_session(world, world.data, "before") as before,
-        world_session(world, world.neighbour(0), "after") as after,
+        POSTGRESQL.session(world, world.data, "before") as before,
+        POSTGRESQL.session(world, world.neighbour(0), "after") as after,
     ):
         for number in range(QUESTIONS):
             words = question(world, number)

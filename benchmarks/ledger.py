@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
 from itertools import count
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import psycopg
@@ -82,10 +83,10 @@ def opened(path: str, budget: Loss) -> Ledger:
 
 
 def contended(path: str, event: Event, writers: int = WRITERS) -> float:
-    """Charges per second of several processes together."""
+    """Charges per second of several processes together, from when all of them are ready."""
     context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    running = [context.Process(target=_write, args=(path, event, results)) for _ in range(writers)]
+    results, ready = context.Queue(), context.Barrier(writers)
+    running = [context.Process(target=_write, args=(path, event, results, ready)) for _ in range(writers)]
     for process in running:
         process.start()
     total = sum(results.get() for _ in running)
@@ -94,8 +95,10 @@ def contended(path: str, event: Event, writers: int = WRITERS) -> float:
     return total
 
 
-def _write(path: str, event: Event, results: multiprocessing.Queue[float]) -> None:
+def _write(path: str, event: Event, results: multiprocessing.Queue[float], ready: Barrier) -> None:
     with Ledger.at(path) as ledger:
+        ledger.charge(ACCOUNT, event, f"{os.getpid()} is ready")
+        ready.wait()
         task = {"charge": lambda i: ledger.charge(ACCOUNT, event, f"{os.getpid()} {i}")}
         results.put(rates(task)["charge"])
 

@@ -237,11 +237,12 @@ class Ledger:
             admit(filters, accounts[0].unit, event)
             spent = str(filters[path[:1]].spent)
             states = [filter.state() for filter in filters.values()]
+            time = self._now()
             content = {"kind": "charge", "account": path, "events": plain, "question": asked, "request": request}
-            entry = self._append(books, content | {"note": note, "spent": spent, "states": states})
-            books.put_charge(ChargeRow(entry.sequence, path, asked, request, entry.content["time"]))
+            entry = self._append(books, content | {"note": note, "spent": spent, "states": states, "time": time})
+            books.put_charge(ChargeRow(entry.sequence, path, asked, request, time))
             books.put_states({each.path: canonical(state) for each, state in zip(accounts, states, strict=True)})
-        return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, entry.content["time"], True, None)
+        return Charge(self.id, entry.sequence, entry.hash, path, asked, spent, time, True, None)
 
     def fits(self, account: Path, events: Event | Iterable[Event]) -> bool:
         """Whether `charge` would admit the events now; nothing is charged."""
@@ -399,10 +400,12 @@ class Ledger:
         self._seen = head
 
     def _append(self, books: Books, content: dict[str, Any]) -> Entry:
-        time = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        entry = Entry.after(books.head(), content | {"time": time})
+        entry = Entry.after(books.head(), content if "time" in content else content | {"time": self._now()})
         books.append(entry)
         return entry
+
+    def _now(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="microseconds")
 
     def _again(self, books: Books, row: ChargeRow, plain: list[dict[str, Any]]) -> Charge:
         entry = books.entry(row.sequence)
@@ -433,9 +436,8 @@ def _assert_grown(books: Books, seen: Head) -> None:
 def _assert_open(books: Books) -> None:
     """That the books were not moved elsewhere."""
     last = books.last()
-    content = {} if last is None else last.content
-    if content.get("kind") == "move":
-        raise LedgerUnavailable(f"its books were moved to {content.get('to')}", "use those")
+    if last is not None and '"kind":"move"' in last.text and last.content.get("kind") == "move":
+        raise LedgerUnavailable(f"its books were moved to {last.content.get('to')}", "use those")
 
 
 def _standing(account: Account, dataset: Account) -> Standing:

@@ -5,12 +5,16 @@ BIN := $(VENV)/bin
 # dist: workers for the tests, one for each core
 JOBS ?= auto
 
+# what Spark runs on, where it is missing and can be had
+JAVA := (test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null)
+
 .PHONY: demo test lint bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	@echo "installing into $(VENV), about a minute"
+	@echo "installing into $(VENV), about two minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@command -v java > /dev/null || test -x "$$JAVA_HOME/bin/java" || $(JAVA) || echo "tests on Spark need Java 17"
 	touch $@
 
 $(VENV)/benched: $(VENV)/installed
@@ -21,7 +25,7 @@ demo: $(VENV)/installed
 	$(BIN)/discreet demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses $(JOBS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -35,6 +35,8 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.files import is_database, marks
 from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
+from discreet.engines.spark import Spark, is_spark, is_spark_frame
+from discreet.engines.spark import named as named_on_spark
 from discreet.ledger import Ledger
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.session import Session
@@ -45,7 +47,7 @@ __all__ = ["Private", "connect"]
 Limits = Bounds | tuple[Exactable, Exactable]
 BESIDE = ".ledger"
 """What stands after a source's name in the name of the books beside it."""
-LASTING = ("file:", "postgres:")
+LASTING = ("file:", "postgres:", "spark:")
 """How the names of sources begin that are the same in every session."""
 EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
 """How facts about columns are written."""
@@ -105,13 +107,15 @@ def connect(
     key: str | os.PathLike[str] | None = None,
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
-    PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there.
+    PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there. So
+    it is with a session of Spark or its address; a frame of Spark is read on Spark too.
 
     `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
     further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
     public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
-    default beside a file and for frames in a temporary file that ends with the session; for a server it must be named.
+    default beside a file and for frames in a temporary file that ends with the session; for a server, and on Spark, it
+    must be named.
     It is a file, or the address of a PostgreSQL server that keeps the books of many; `key` is then the file of the key
     that signs certificates, by default one for this machine. `dataset` names the data in the books, wherever it is.
     """
@@ -120,8 +124,7 @@ def connect(
     unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
-    place = _there(source, table, ledger) if is_address(source) else source
-    name = named(str(place))[1] if is_address(source) else table or _name_of(source)
+    place, name = _first(source, table, ledger)
     column = unit.column if isinstance(unit, User) else None
     others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
     open_to_all = public or {}
@@ -131,7 +134,7 @@ def connect(
     _check_together(source, {**{called: one.source for called, one in others.items()}, **open_to_all})
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
-    engine = Postgres(str(source)) if is_address(source) else DuckDB()
+    engine = _engine(source)
     try:
         tables = []
         for called, given in {name: Private(place, column, max_rows=max_rows), **others}.items():
@@ -205,15 +208,30 @@ class _Facts:
         return tuple(facts.values())
 
 
-def _there(address: object, table: str | None, ledger: object) -> str:
-    """The name of the first table on a server."""
-    if table is None:
+def _engine(source: object) -> DuckDB | Postgres | Spark:
+    if is_spark(source):
+        return Spark(source)
+    return Postgres(str(source)) if is_address(source) else DuckDB()
+
+
+def _first(source: object, table: str | None, ledger: object) -> tuple[object, str]:
+    """What the first table is to its engine, and what it is called in questions."""
+    if not is_address(source) and not is_spark(source):
+        return source, table or _name_of(source)
+    _check_named(table or is_spark_frame(source), ledger)
+    if is_spark_frame(source):
+        return source, table or _name_of(source)
+    return str(table), named_on_spark(table) if is_spark(source) else named(str(table))[1]
+
+
+def _check_named(table: object, ledger: object) -> None:
+    """That it is said which table on a server is meant, and where the books are."""
+    if not table:
         remedy = 'write table="visits" or table="schema.visits"'
-        raise InvalidArgument("table", table, "the name of a table on the server", remedy)
+        raise InvalidArgument("table", None, "the name of a table on the server", remedy)
     if ledger is None:
         remedy = 'write ledger="visits.ledger", the path of a file for the books, or the address of a server for them'
         raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
-    return table
 
 
 def _check_together(source: object, others: Mapping[str, object]) -> None:
@@ -222,6 +240,9 @@ def _check_together(source: object, others: Mapping[str, object]) -> None:
         if is_address(other) and not is_address(source):
             remedy = "give the address as the source, and names of tables there"
             raise InvalidArgument(called, "an address", "where the first table is", remedy)
+        if is_spark(other) and not is_spark(source):
+            remedy = "give the session of Spark, or a frame in it, as the source"
+            raise InvalidArgument(called, "on Spark", "where the first table is", remedy)
 
 
 def _name_of(source: object) -> str:
@@ -230,7 +251,12 @@ def _name_of(source: object) -> str:
 
 
 def _private(
-    engine: DuckDB | Postgres, name: str, given: Private, column: str | None, facts: _Facts, links: Iterable[str]
+    engine: DuckDB | Postgres | Spark,
+    name: str,
+    given: Private,
+    column: str | None,
+    facts: _Facts,
+    links: Iterable[str],
 ) -> Table:
     owner = None if given.link is not None else given.unit or column
     if column is None and (given.unit is not None or given.link is not None):
@@ -242,7 +268,7 @@ def _private(
     return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name))
 
 
-def _public(engine: DuckDB | Postgres, name: str, data: object, facts: _Facts) -> Table:
+def _public(engine: DuckDB | Postgres | Spark, name: str, data: object, facts: _Facts) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
     columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
@@ -289,7 +315,7 @@ def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
 
 
-def _check_apart(engine: DuckDB | Postgres, owned: Iterable[str], public: Iterable[str]) -> None:
+def _check_apart(engine: DuckDB | Postgres | Spark, owned: Iterable[str], public: Iterable[str]) -> None:
     """Nothing is private and public at once: what a public table holds is told."""
     for one, other in product(owned, public):
         paths = [[path for path in engine.paths(table) if not is_database(path)] for table in (one, other)]
@@ -304,7 +330,7 @@ def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterabl
     """Where the books are; at their place beside the source they must be the only ones of that kind for these files."""
     if keeps_books(ledger):
         return ledger
-    on_disk = isinstance(source, str | os.PathLike) and not is_address(source)
+    on_disk = isinstance(source, str | os.PathLike) and not is_address(source) and not is_spark(source)
     beside = _beside(Path(str(source)).expanduser().resolve()) if on_disk else None
     books = beside if ledger is None else Path(ledger)
     if books is None or beside is None or books.expanduser().resolve() != beside:
@@ -331,21 +357,23 @@ def _known(books: str | Path | None) -> dict[str, str]:
 
 
 def _claims(
-    engine: DuckDB | Postgres, tables: Iterable[str], public: Iterable[str], known: Iterable[str]
+    engine: DuckDB | Postgres | Spark, tables: Iterable[str], public: Iterable[str], known: Iterable[str]
 ) -> list[list[str]]:
     """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
     if isinstance(engine, Postgres):
         open_to_all = {text for table in public for text in engine.sources(table)}
-        own = [[text for text in engine.sources(table) if text not in open_to_all] for table in tables]
-        return [sorted(claim, key=lambda text: text not in {*known}) for claim in own]
+        each = [[text for text in engine.sources(table) if text not in open_to_all] for table in tables]
+        return [sorted(claim, key=lambda text: text not in {*known}) for claim in each]
     held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
     claims = []
     for table in tables:
         identity, paths = engine.identity(table), engine.paths(table)
-        own_files = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
+        own = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
+        own = [*engine.sources(table)] if isinstance(engine, Spark) else own
         mine = frozenset[tuple[int, int]]().union(*map(marks, paths))
-        found = [text for text, there in held.items() if text in own_files or there & mine]
-        claims.append(list(dict.fromkeys(found + own_files)))
+        found = [text for text in known if text in own and text.startswith(LASTING)]
+        found += [text for text, there in held.items() if there & mine]
+        claims.append(list(dict.fromkeys(found + own)))
     return claims
 
 

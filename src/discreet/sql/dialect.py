@@ -84,6 +84,14 @@ class Dialect:
         """How a WITH query is computed: once, or wherever it is read."""
         return "MATERIALIZED" if once else "NOT MATERIALIZED"
 
+    def gathered(self, rows: str, unit: str) -> str:
+        """Rows that are then counted by unit in several ways: an engine may send those of one unit to one place."""
+        return rows
+
+    def total(self, product: str) -> str:
+        """The sum of whole numbers of less than 2^31 in size, exact however many there are."""
+        return f"SUM({product})"
+
     def held(self, value: str) -> str:
         """An aggregate of whole numbers as 64 bits, NULL where it does not fit."""
         return f"TRY_CAST({value} AS BIGINT)"

@@ -39,7 +39,7 @@ from discreet.sql.signature import (
     within,
 )
 
-__all__ = ["CASTS", "LOGICAL", "finite", "in_years"]
+__all__ = ["CASTS", "LOGICAL", "READABLE", "finite", "in_years"]
 
 ANY: tuple[Type, ...] = ("boolean", *ORDERED)
 BOOLEAN: tuple[Type, ...] = ("boolean",)

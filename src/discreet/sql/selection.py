@@ -166,14 +166,15 @@ class Selection:
         names = [self._quoted(name) for name in dict.fromkeys(name for _, name in join.on)]
         keys = ", ".join(names)
         same = " AND ".join(f"s.{name} = h.{name}" for name in names)
-        order = ", ".join(self._quoted(name) for name in columns_of(join.right))
+        shown = [self._quoted(name) for name in columns_of(join.right)]
+        order = ", ".join(f"{name} NULLS LAST" for name in shown)
         place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) AS {self._quoted(PLACE)}"
         numbered = f"SELECT *, {place} FROM s WHERE EXISTS (SELECT 1 FROM h WHERE {same})"
         return (
             f"WITH s AS {self.dialect.kept(not is_plain(join.right))} ({self.select(join.right)}), "
             f"h AS {self.dialect.kept(True)} (SELECT {keys} FROM s GROUP BY {keys} HAVING COUNT(*) > {join.most}) "
-            f"SELECT {order} FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
-            f"SELECT {order} FROM ({numbered}) AS i WHERE {self._quoted(PLACE)} <= {join.most}"
+            f"SELECT {', '.join(shown)} FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
+            f"SELECT {', '.join(shown)} FROM ({numbered}) AS i WHERE {self._quoted(PLACE)} <= {join.most}"
         )
 
     def _quoted(self, name: str) -> str:

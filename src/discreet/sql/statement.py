@@ -209,11 +209,11 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     if shape.of_rows or shape.cells:
         places = twins([statistic for statistic, _, _ in shape.of_rows])
         first = [place == twin for place, twin in enumerate(places)]
-        each = [(_summed(*one), _divided(*one)) for one in shape.of_rows]
+        each = [(_summed(*one), _divided(*one, dialect)) for one in shape.of_rows]
         if alone:
             owns = [f"CAST({plain} AS BIGINT) AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
             norms, weighed = [*norms, *owns], [*weighed, *(f"y{i}" for i, own in enumerate(first) if own)]
-            each = [(f"SUM(y{i})", f"SUM(y{i} * g)") for i in range(len(each))]
+            each = [(f"SUM(y{i})", dialect.total(f"y{i} * g")) for i in range(len(each))]
         sums = [pair[half] if own else "0" for half in (0, 1) for pair, own in zip(each, first, strict=True)]
         if sums:
             shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
@@ -223,7 +223,8 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
             joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
             parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
         # In ℓ1 a unit's norm is the number of its rows.
-        found = (dialect.octave("t / s"), shape, (dialect.octave("t"), *OF_UNITS)) if squared else ("0", shape)
+        of_units = [f"CAST({sums} AS BIGINT)" for sums in OF_UNITS]
+        found = (dialect.octave("t / s"), shape, (dialect.octave("t"), *of_units)) if squared else ("0", shape)
         parts.append(_histogram(2, "b", *found))
         total = number if alone else f"SUM({number})"
         norms.append(f"{total if alone or not squared else f'SQRT(SUM({number} * n))'} AS s")
@@ -247,7 +248,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     elif not squared and not shape.of_units:
         counted, units = "", f"SELECT u, CAST(COUNT(*) AS {dialect.double}) AS s FROM r GROUP BY u"
     return (
-        f"WITH r AS {kept} ({rows}), {counted}"
+        f"WITH r AS {kept} ({dialect.gathered(rows, 'u')}), {counted}"
         f"q AS {dialect.kept(True)} (SELECT {', '.join(weighed)} FROM ({units}) AS i) {' UNION ALL '.join(parts)}"
     )
 
@@ -269,9 +270,9 @@ def _summed(statistic: Statistic, column: str, place: int) -> str:
     return f"COUNT({column})" if statistic.kind == "present" else f"SUM(x{place})"
 
 
-def _divided(statistic: Statistic, column: str, place: int) -> str:
+def _divided(statistic: Statistic, column: str, place: int, dialect: Dialect) -> str:
     if statistic.kind == "rows":
         return "SUM(g)"
     if statistic.kind == "present":
         return f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)"
-    return f"SUM(x{place} * g)"
+    return dialect.total(f"x{place} * g")

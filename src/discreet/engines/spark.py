@@ -1,0 +1,393 @@
+"""Spark as an engine: tables of a session and its frames, read where they are.
+
+The statement of a question is one SELECT without functions of Python; it runs on the cluster and only its totals come
+back, as Arrow. Settings that would change what it means are looked at before it runs.
+
+A session is given as it is, or by its address: `spark://…` for a cluster, `sc://…` for Spark Connect. Needs Java and
+the driver: `pip install 'discreet[spark]'`.
+
+>>> is_spark("sc://data.example:15002"), is_spark("visits.parquet"), is_spark({"who": [1]})
+(True, False, False)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock, Timer
+from typing import Any
+from uuid import uuid4
+
+from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.core.processes import Home
+from discreet.engines import spark_catalog as catalog
+from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.engines.engine import known as known_of
+from discreet.engines.spark_catalog import Reading
+from discreet.engines.spark_dialect import SparkDialect, identifier
+from discreet.engines.spark_jobs import Jobs, jobs_of
+from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.dialect import Dialect
+from discreet.sql.functions import admit
+from discreet.sql.relations import OWNER
+
+__all__ = ["Spark", "is_spark", "is_spark_frame", "named"]
+
+OLDEST = 4
+"""The first version that will do."""
+NEEDED = {
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
+    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+}
+"""What statements rely on: the settings as they are unless somebody changes them."""
+TIMEOUT = "spark.discreet.timeout"
+"""The setting for how many seconds a statement may take."""
+
+
+def is_spark(source: object) -> bool:
+    """Whether a source is a session of Spark, a frame in one, or the address of one."""
+    return is_address(source) or is_spark_frame(source) or _is_session(source)
+
+
+def is_address(source: object) -> bool:
+    """Whether a source is the address of a cluster."""
+    return isinstance(source, str) and re.match(r"(sc|spark)://", source) is not None
+
+
+def is_spark_frame(source: object) -> bool:
+    """Whether a source is a frame of Spark."""
+    return _of_spark(source) and hasattr(source, "sparkSession")
+
+
+def _is_session(source: object) -> bool:
+    return _of_spark(source) and hasattr(source, "catalog") and hasattr(source, "table")
+
+
+def _of_spark(source: object) -> bool:
+    return type(source).__module__.startswith("pyspark.sql.")
+
+
+def named(table: object) -> str:
+    """What a table is called in questions: the last part of its name."""
+    return catalog.named(table)[-1]
+
+
+@dataclass(frozen=True)
+class _Held:
+    name: str
+    frame: Any
+    view: bool
+    identity: str
+    sources: tuple[str, ...]
+    paths: tuple[Path, ...]
+    columns: tuple[Column, ...]
+    omitted: tuple[tuple[str, str], ...]
+    definition: str
+    unique: tuple[str, ...] = ()
+    units: str | None = None
+
+
+class Spark:
+    """Tables of one session."""
+
+    def __init__(self, source: object) -> None:
+        self._dialect = SparkDialect()
+        self.dialect: Dialect = self._dialect
+        self._own = is_address(source)
+        self._session: Any = _opened(str(source)) if self._own else getattr(source, "sparkSession", source)
+        self._held: dict[str, _Held] = {}
+        self._lock = Lock()
+        self._home = Home()
+        self._jobs: Jobs | None = None
+        self._cancelled = False
+        version = str(self._session.version)
+        if int(version.split(".")[0]) < OLDEST:
+            raise InvalidArgument("source", f"Spark {version}", f"version {OLDEST} or later", "use a newer one")
+        self._check_settings()
+
+    def __repr__(self) -> str:
+        return f"Spark({', '.join(self._held)})"
+
+    def add(
+        self,
+        table: str,
+        source: object,
+        *,
+        types: Mapping[str, Type] | None = None,
+        hints: Mapping[str, Type] | None = None,
+        unit: str | None = None,
+        links: Iterable[str] = (),
+        private: bool = True,
+    ) -> None:
+        """Register a table or view by its name, or a frame of the same session, as `table`.
+
+        Types are those of the schema. Values of the `unit` column that name nobody (NaN, infinities, bytes that are no
+        text) become NULL.
+        """
+        if table.lower() in {name.lower() for name in self._held}:
+            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        held = self._resolved(table, source)
+        readings, omitted = _columns(held.frame)
+        for column, kind in (types or {}).items():
+            known = readings.get(column.lower())
+            if known is None or known.type != kind:
+                bound = f"a column of {table}" if known is None else f"{known.type}, as it is on Spark"
+                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
+                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        shown = [f"{read.sql} AS {identifier(read.name)}" for read in readings.values()]
+        owner = None if unit is None else self._owner(table, unit, readings)
+        shown += [] if owner is None else [f"{owner.owner} AS {identifier(OWNER)}"]
+        for link in links:
+            read = readings.get(link.lower())
+            if read is not None and (read.rounds or read.owner is None):
+                remedy = "make it BIGINT or STRING, in a view if need be"
+                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
+        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {held.name}"
+        columns = tuple(Column(read.name, read.type) for read in readings.values())
+        units = None if owner is None else owner.family
+        self._held[table] = replace(held, columns=columns, omitted=omitted, units=units)
+        if not private:
+            self._held[table] = self._looked_at(table, self._held[table])
+
+    def seal(self) -> None:
+        """Nothing more is added."""
+
+    def identity(self, table: str) -> str:
+        """Where the table lies, with a digest of what a view says; a frame has only its name."""
+        held = self._of(table)
+        return held.identity + held.definition
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What the books know it by: itself, then the files and folders that it reads."""
+        return self._of(table).sources
+
+    def definition(self, table: str) -> str:
+        """A digest of what a view says, empty for a table; refused if it says something else by now."""
+        held = self._of(table)
+        if not held.view and held.definition and catalog.definition(self._alive(), held.name) != held.definition:
+            remedy = "see whether it still is what you want, and connect again"
+            raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
+        return held.definition
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """Its files, as far as they are on this machine."""
+        return self._of(table).paths
+
+    def columns(self, table: str) -> tuple[Column, ...]:
+        """Names and types from the schema, never from private rows; what public ones hold."""
+        return self._of(table).columns
+
+    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns that queries cannot use."""
+        return self._of(table).omitted
+
+    def unique(self, table: str) -> tuple[str, ...]:
+        """Columns of a public table that are known to hold no value twice and no NULL."""
+        return self._of(table).unique
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
+
+        A session that is lost raises EngineUnavailable; what fails for want of time or room may be due to the data.
+        """
+        if not re.match(r"\s*(SELECT|WITH)\b", statement):
+            raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+        with self._lock:
+            self._cancelled = False
+            session = self._alive()
+            lost = False
+            try:
+                self._check_settings()
+                with self._running(session):
+                    frame = session.sql(statement)
+                    return _rows(frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow())
+            except InvalidArgument as error:
+                raise EngineUnavailable(f"{error.value} must be {error.bound}") from None
+            except Exception:
+                lost = not self._cancelled and not _is_alive(session)
+                if not self._cancelled and not lost:
+                    raise
+        if lost:
+            raise EngineUnavailable("the session of Spark was lost")
+        raise KeyboardInterrupt
+
+    def progress(self) -> float | None:
+        """How many of the tasks that are known of are done, from 0 to 1, for other threads to ask."""
+        jobs = self._jobs
+        return None if jobs is None else jobs.progress()
+
+    def cancel(self) -> None:
+        """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
+        jobs = self._jobs
+        if jobs is not None:
+            self._cancelled = True
+            jobs.cancel()
+
+    def close(self) -> None:
+        """Let go of the session; one that was opened for an address is left to others who share it."""
+        with self._lock:
+            session, self._session = self._session, None
+            if session is not None and not self._home.left and _is_alive(session):
+                for held in self._held.values():
+                    if held.view:
+                        session.catalog.dropTempView(held.name.strip("`"))
+
+    @contextmanager
+    def _running(self, session: Any) -> Iterator[None]:
+        """Jobs that can be stopped and counted, within the time that is allowed."""
+        self._jobs = jobs = jobs_of(session)
+        allowed = session.conf.get(TIMEOUT, None)
+        timer = None if allowed is None else Timer(float(allowed), jobs.cancel)
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            with jobs:
+                yield
+        except KeyboardInterrupt:
+            jobs.cancel()
+            raise
+        finally:
+            self._jobs = None
+            if timer is not None:
+                timer.cancel()
+
+    def _alive(self) -> Any:
+        if self._home.left:
+            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
+        if self._session is None:
+            raise InvalidArgument("session", "closed", "open", "connect again")
+        return self._session
+
+    def _check_settings(self) -> None:
+        for name, wanted in NEEDED.items():
+            found = str(self._session.conf.get(name, wanted)).lower()
+            if found != wanted:
+                raise InvalidArgument(name, found, wanted, f"spark.conf.set({name!r}, {wanted!r})")
+
+    def _resolved(self, table: str, source: object) -> _Held:
+        """The source with its rows and where they come from; what its columns are is seen later."""
+        session = self._alive()
+        if is_spark_frame(source):
+            frame: Any = source
+            if frame.sparkSession is not session:
+                raise InvalidArgument("source", table, "a frame of the same session", "make all of them in one session")
+            name = f"discreet_{uuid4().hex}"
+            frame.createOrReplaceTempView(name)
+            view, name, identity = True, identifier(name), f"memory:{table}"
+        elif isinstance(source, str) and not is_address(source):
+            name, frame = catalog.found(session, source)
+            view, identity = False, catalog.place(session, name)
+        else:
+            given = "an address" if isinstance(source, str) else type(source).__name__
+            remedy = 'write private={"orders": dc.Private("schema.orders")}, or give a frame of Spark'
+            raise InvalidArgument("source", given, "a table or frame of the same session of Spark", remedy)
+        files = _files(frame)
+        sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
+        definition = "" if view else catalog.definition(session, name)
+        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), definition)
+
+    def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
+        read = readings.get(unit.lower())
+        if read is None:
+            near = nearest(unit, [r.name for r in readings.values()])
+            raise InvalidArgument("unit", unit, f"a column of {table}", near)
+        if read.owner is None:
+            remedy = "CAST it to STRING COLLATE UTF8_BINARY in a view, in one spelling for each person"
+            raise InvalidArgument("unit", unit, "compared by its bytes", remedy)
+        for other, held in self._held.items():
+            if held.units not in (None, read.family):
+                bound = f"of one type in all tables; it is {held.units} in {other}"
+                raise InvalidArgument("unit", read.family, bound, "CAST one of them in a view")
+        return read
+
+    def _of(self, table: str) -> _Held:
+        if table not in self._held:
+            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
+        return self._held[table]
+
+    def _looked_at(self, table: str, held: _Held) -> _Held:
+        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+        source = self.dialect.table(table)
+        admitted = [self.dialect.text(admit(column.name, column.type)) for column in held.columns]
+        ends = [
+            f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            for column, sql in zip(held.columns, admitted, strict=True)
+        ]
+        asked = ", ".join(f"COUNT(DISTINCT {sql}), {both}" for sql, both in zip(admitted, ends, strict=True))
+        if self.run(f"SELECT COUNT(*) FROM (SELECT 1 FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0] > LOOKED_AT:
+            return held
+        [(rows, *found)] = self.run(f"SELECT COUNT(*), {asked} FROM {source}")
+        columns, unique = [], []
+        for place, (column, sql) in enumerate(zip(held.columns, admitted, strict=True)):
+            distinct, least, most = found[3 * place : 3 * place + 3]
+            few = 0 < distinct <= LISTED
+            listed = self.run(f"SELECT DISTINCT {sql} AS v FROM {source} ORDER BY v NULLS LAST") if few else []
+            columns.append(known_of(column, least, most, listed))
+            unique += [column.name] if distinct == rows else []
+        return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
+    readings: dict[str, Reading] = {}
+    omitted = []
+    for column in frame.schema.fields:
+        kind = column.dataType.simpleString()
+        read = None if "${" in column.name else catalog.reading(column.name, kind)
+        if read is None or column.name.lower() in readings:
+            omitted.append((column.name, kind if read is None else "a name twice"))
+        else:
+            readings[column.name.lower()] = read
+    if not readings:
+        raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
+    return readings, tuple(omitted)
+
+
+def _rows(table: Any) -> list[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in table.columns]
+    rows = zip(*columns, strict=True)
+    return [tuple(int(value) if isinstance(value, Decimal) else value for value in row) for row in rows]
+
+
+def _files(frame: Any) -> list[str]:
+    """The files that a frame reads, as far as Spark knows."""
+    try:
+        return sorted(frame.inputFiles())
+    except Exception:
+        return []
+
+
+def _is_alive(session: Any) -> bool:
+    try:
+        return bool(session.sql("SELECT 1").collect())
+    except Exception:
+        return False
+
+
+def _opened(address: str) -> Any:
+    if find_spec("pyspark") is None:
+        remedy = "pip install 'discreet[spark]'"
+        raise InvalidArgument("source", "spark://…", "read with pyspark, which is not installed", remedy)
+    from pyspark.sql import SparkSession
+
+    remote = address.startswith("sc://")
+    home = os.environ.get("JAVA_HOME")
+    if not remote and shutil.which("java") is None and (home is None or not (Path(home) / "bin" / "java").exists()):
+        remedy = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
+        raise InvalidArgument("source", "spark://…", "read with Java, which is not found", remedy)
+    try:
+        builder = SparkSession.builder.remote(address) if remote else SparkSession.builder.master(address)
+        return builder.appName("discreet").getOrCreate()
+    except Exception:
+        shown = re.split(r"[;/?]", address.partition("://")[2].rpartition("@")[2])[0]
+    remedy = "see whether it runs and the address is right, and for sc:// pip install 'pyspark[connect]'"
+    raise InvalidArgument("source", shown, "the address of a Spark that lets us in", remedy)

@@ -1,0 +1,107 @@
+"""The jobs of one statement on Spark: how far they are, and how to stop them.
+
+A session in this process has groups of jobs and a tracker of stages; one over Spark Connect has tags, and tells how far
+it is by itself.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Protocol, Self
+from uuid import uuid4
+
+__all__ = ["Jobs", "jobs_of"]
+
+GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+
+class Jobs(Protocol):
+    """What runs inside a `with` block."""
+
+    def __enter__(self) -> Self:
+        """From here on, statements of this thread count."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """The thread goes on as it was."""
+
+    def progress(self) -> float | None:
+        """How many of the tasks that are known of are done; it never goes back."""
+
+    def cancel(self) -> None:
+        """Stop them."""
+
+
+def jobs_of(session: Any) -> Jobs:
+    """The jobs of the next statement."""
+    return Tagged(session) if "connect" in type(session).__module__ else Grouped(session)
+
+
+class Grouped:
+    """Jobs of a session in this process."""
+
+    def __init__(self, session: Any) -> None:
+        self._context = session.sparkContext
+        self._group = f"discreet-{uuid4()}"
+        self._before: dict[str, str | None] = {}
+        self._done = 0.0
+
+    def __enter__(self) -> Self:
+        self._before = {name: self._context.getLocalProperty(name) for name in GROUP}
+        self._context.setJobGroup(self._group, "discreet", interruptOnCancel=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        try:
+            for name, value in self._before.items():
+                self._context.setLocalProperty(name, value)
+        except Exception:
+            if error is None:
+                raise
+
+    def progress(self) -> float | None:
+        """Over all stages that were planned so far: later ones are planned when earlier ones are done."""
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        known = [stage for stage in stages if stage is not None]
+        total = sum(stage.numTasks for stage in known)
+        if not total:
+            return None
+        self._done = max(self._done, sum(stage.numCompletedTasks for stage in known) / total)
+        return self._done
+
+    def cancel(self) -> None:
+        """All of the group."""
+        self._context.cancelJobGroup(self._group)
+
+
+class Tagged:
+    """Jobs of a session over Spark Connect."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._tag = f"discreet-{uuid4()}"
+        self._done: float | None = None
+
+    def __enter__(self) -> Self:
+        self._session.addTag(self._tag)
+        self._session.registerProgressHandler(self._told)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._session.removeProgressHandler(self._told)
+        self._session.removeTag(self._tag)
+
+    def _told(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
+        total = sum(stage.num_tasks for stage in stages or ())
+        if total:
+            part = sum(stage.num_completed_tasks for stage in stages) / total
+            self._done = max(self._done or 0.0, part)
+
+    def progress(self) -> float | None:
+        """What the server said last."""
+        return self._done
+
+    def cancel(self) -> None:
+        """All with the tag."""
+        self._session.interruptTag(self._tag)

@@ -90,7 +90,10 @@ def statement(
     each = [(s, c, j) for j, (s, c) in enumerate(zip(statistics, columns, strict=False))]
     of_rows = [(s, c, j) for s, c, j in each if s.kind != "units" or not owner]
     least = 1 if weights is None else 1 + len(OF_UNITS) if weights.norm == "l2" else 2
-    blanks = [f"CAST(NULL AS {dialect.wide})"] * max(2 * len(statistics) if owner else len(of_rows), least)
+    blanks = [NOTHING] * max(2 * len(statistics) if owner else len(of_rows), least)
+    for place, (statistic, _, _) in enumerate(of_rows if owner else []):
+        if statistic.bounds:
+            blanks[len(of_rows) + place] = f"CAST(NULL AS {dialect.wide})"
     shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
     return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
 
@@ -211,27 +214,27 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
         first = [place == twin for place, twin in enumerate(places)]
         each = [(_summed(*one), _divided(*one, dialect)) for one in shape.of_rows]
         if alone:
-            owns = [f"CAST({plain} AS BIGINT) AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
+            owns = [f"{plain} AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
             norms, weighed = [*norms, *owns], [*weighed, *(f"y{i}" for i, own in enumerate(first) if own)]
-            each = [(f"SUM(y{i})", dialect.total(f"y{i} * g")) for i in range(len(each))]
+            each = [(_long(f"SUM(y{i})"), dialect.total(f"y{i} * g")) for i in range(len(each))]
         sums = [pair[half] if own else "0" for half in (0, 1) for pair, own in zip(each, first, strict=True)]
         if sums:
             shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
             parts.append(f"SELECT {shown} FROM {source}{shape.grouped('b')}")
         for i in range(shape.cells):
-            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", ["SUM(g)"])
+            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", [_long("SUM(g)")])
             joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
             parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
         # In ℓ1 a unit's norm is the number of its rows.
-        of_units = [f"CAST({sums} AS BIGINT)" for sums in OF_UNITS]
-        found = (dialect.octave("t / s"), shape, (dialect.octave("t"), *of_units)) if squared else ("0", shape)
+        of_units = dialect.octave("t"), *map(_long, OF_UNITS)
+        found = (dialect.octave("t / s"), shape, of_units) if squared else ("0", shape)
         parts.append(_histogram(2, "b", *found))
         total = number if alone else f"SUM({number})"
         norms.append(f"{total if alone or not squared else f'SQRT(SUM({number} * n))'} AS s")
         norms += [f"{total} AS t"] if squared else []
         weighed += [*(["s", "t"] if squared else []), *_bucket("s", weights.rows, "b", "g", dialect)]
     if shape.of_units:
-        shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", "SUM(h)"])
+        shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", _long("SUM(h)")])
         parts.append(f"SELECT {shown} FROM {'q' if alone else 'p JOIN q USING (u)'}{shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
         groups = "1" if alone else "COUNT(*)"
@@ -264,15 +267,20 @@ def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequenc
     return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
 
 
+def _long(text: str) -> str:
+    """A sum over rows of numbers up to 2^17, which 64 bits hold whatever the table: it would take 2^46 rows."""
+    return f"CAST({text} AS BIGINT)"
+
+
 def _summed(statistic: Statistic, column: str, place: int) -> str:
     if statistic.kind in ("rows", "units"):
         return "COUNT(*)"
-    return f"COUNT({column})" if statistic.kind == "present" else f"SUM(x{place})"
+    return f"COUNT({column})" if statistic.kind == "present" else _long(f"SUM(x{place})")
 
 
 def _divided(statistic: Statistic, column: str, place: int, dialect: Dialect) -> str:
     if statistic.kind == "rows":
-        return "SUM(g)"
+        return _long("SUM(g)")
     if statistic.kind == "present":
-        return f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)"
+        return _long(f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)")
     return dialect.total(f"x{place} * g")

@@ -103,6 +103,7 @@ def test_public_names_are_these() -> None:
         "Exponential",
         "Gaussian",
         "Laplace",
+        "NeighbourSet",
         "NoisyMax",
         "PermuteAndFlip",
         "Quantile",

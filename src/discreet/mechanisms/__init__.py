@@ -2,6 +2,7 @@
 
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.mechanisms.neighbour_set import NeighbourSet
 from discreet.mechanisms.quantile import Quantile, Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.mechanisms.selection import Exponential, NoisyMax, PermuteAndFlip
@@ -12,6 +13,7 @@ __all__ = [
     "Exponential",
     "Gaussian",
     "Laplace",
+    "NeighbourSet",
     "NoisyMax",
     "PermuteAndFlip",
     "Quantile",

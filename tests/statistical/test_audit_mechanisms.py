@@ -18,6 +18,7 @@ from discreet.mechanisms import (
     Exponential,
     Gaussian,
     Laplace,
+    NeighbourSet,
     NoisyMax,
     PermuteAndFlip,
     RandomizedResponse,
@@ -47,6 +48,11 @@ BELOW_THEN_ABOVE, MOVED = [-1, -1, -1, 0], [0, 0, 0, -1]
 ONE_BY_ONE = [
     Case("staircase", Staircase(2, 10), 0, 10, part="0.4", runs=4_000),
     Case("staircase of a real", Staircase(2, 1, real=True), 0.25, 1.25, part="0.4", runs=4_000),
+    Case("neighbour set", NeighbourSet(2, (2, 15)), 0, 15, part="0.4", runs=4_000),
+    Case("neighbour set, a gap", NeighbourSet(2, ((0, 1), (40, 41))), 0, 40, part="0.4", runs=4_000),
+    Case("neighbour set of a real", NeighbourSet(2, ("0.25", 1), real=True), 0.5, 1.5, part="0.4", runs=4_000),
+    Case("neighbour set, replaced", NeighbourSet(2, (3, 18), neighbours="replace"), 3, 18, part="0.4", runs=4_000),
+    Case("neighbour set of a pair", NeighbourSet(2, ((1, 0), (0, 4)), dimension=2), [0, 0], [0, 4], "0.4", 4_000),
     Case("laplace", Laplace.for_epsilon(2), 3, 4),
     Case("laplace of a vector", Laplace.for_epsilon(2, 2, dimension=2), [3, 4], [4, 3]),
     Case("laplace of a real", Laplace.for_epsilon(2, real=True), 0.3, 1.3),
@@ -75,6 +81,15 @@ def test_a_release_keeps_to_its_loss(case):
     assert not found.violates(case.mechanism.loss), str(found)
     if case.part is not None:
         assert found.violates(PureDP(case.mechanism.loss.epsilon * Fraction(case.part))), str(found)
+
+
+def test_a_neighbour_set_that_leaves_out_a_value_is_accused():
+    """The guarantee is for the values that were declared: a record of another one breaks it."""
+    declared = NeighbourSet(2, (2, 40))
+    found = audit(declared, 0, 13, samples=8_000)
+    assert found.violates(declared.loss), str(found)
+    whole = NeighbourSet(2, (2, 13, 40))
+    assert not audit(whole, 0, 13, samples=8_000).violates(whole.loss)
 
 
 @pytest.mark.parametrize("real", [False, True])

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-SCRIPTS = ("composition", "gaussian_calibration", "group_privacy", "randomized_response", "staircase")
+SCRIPTS = ("composition", "gaussian_calibration", "group_privacy", "neighbour_set", "randomized_response", "staircase")
 AXES = {
     "composition": "number of releases k",
     "gaussian_calibration": "true δ / stated δ",
     "group_privacy": "people in the group, k",
+    "neighbour_set": "rate at the best δ of the map",
     "randomized_response": "error of the worst fraction",
     "staircase": "E|noise| / Δ",
 }
@@ -89,6 +90,7 @@ PLANTED = {
     "composition": ("advanced", _halved),
     "gaussian_calibration": ("Gaussian", _quieter),
     "group_privacy": ("group", lambda group: lambda guarantee, k: group(guarantee, max(1, k - 1))),
+    "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
     "randomized_response": ("RandomizedResponse", _bolder),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
 }

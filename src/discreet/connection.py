@@ -33,6 +33,8 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.files import is_database, marks
+from discreet.engines.ibis import Ibis, address_of, is_ibis
+from discreet.engines.ibis import named as named_by_ibis
 from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
 from discreet.engines.spark import Spark, is_spark, is_spark_frame
@@ -47,7 +49,7 @@ __all__ = ["Private", "connect"]
 Limits = Bounds | tuple[Exactable, Exactable]
 BESIDE = ".ledger"
 """What stands after a source's name in the name of the books beside it."""
-LASTING = ("file:", "postgres:", "spark:")
+LASTING = ("file:", "postgres:", "spark:", "ibis:")
 """How the names of sources begin that are the same in every session."""
 EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
 """How facts about columns are written."""
@@ -59,6 +61,9 @@ ALIASES: dict[str, Type] = {
     "datetime": "timestamp",
 }
 """Types by the names that Python has for them."""
+
+
+_Engine = DuckDB | Postgres | Spark | Ibis
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ def connect(
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
     PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there. So
-    it is with a session of Spark or its address; a frame of Spark is read on Spark too.
+    it is with a session of Spark or its address, and a connection of ibis; a frame of Spark is read on Spark too.
 
     `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
@@ -124,6 +129,7 @@ def connect(
     unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
+    source = address_of(source)
     place, name = _first(source, table, ledger)
     column = unit.column if isinstance(unit, User) else None
     others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
@@ -208,7 +214,9 @@ class _Facts:
         return tuple(facts.values())
 
 
-def _engine(source: object) -> DuckDB | Postgres | Spark:
+def _engine(source: object) -> _Engine:
+    if is_ibis(source):
+        return Ibis(source)
     if is_spark(source):
         return Spark(source)
     return Postgres(str(source)) if is_address(source) else DuckDB()
@@ -216,11 +224,13 @@ def _engine(source: object) -> DuckDB | Postgres | Spark:
 
 def _first(source: object, table: str | None, ledger: object) -> tuple[object, str]:
     """What the first table is to its engine, and what it is called in questions."""
-    if not is_address(source) and not is_spark(source):
+    if not is_address(source) and not is_spark(source) and not is_ibis(source):
         return source, table or _name_of(source)
     _check_named(table or is_spark_frame(source), ledger)
     if is_spark_frame(source):
         return source, table or _name_of(source)
+    if is_ibis(source):
+        return str(table), named_by_ibis(table)[-1]
     return str(table), named_on_spark(table) if is_spark(source) else named(str(table))[1]
 
 
@@ -251,7 +261,7 @@ def _name_of(source: object) -> str:
 
 
 def _private(
-    engine: DuckDB | Postgres | Spark,
+    engine: _Engine,
     name: str,
     given: Private,
     column: str | None,
@@ -268,7 +278,7 @@ def _private(
     return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name))
 
 
-def _public(engine: DuckDB | Postgres | Spark, name: str, data: object, facts: _Facts) -> Table:
+def _public(engine: _Engine, name: str, data: object, facts: _Facts) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
     columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
@@ -315,7 +325,7 @@ def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
 
 
-def _check_apart(engine: DuckDB | Postgres | Spark, owned: Iterable[str], public: Iterable[str]) -> None:
+def _check_apart(engine: _Engine, owned: Iterable[str], public: Iterable[str]) -> None:
     """Nothing is private and public at once: what a public table holds is told."""
     for one, other in product(owned, public):
         paths = [[path for path in engine.paths(table) if not is_database(path)] for table in (one, other)]
@@ -356,9 +366,7 @@ def _known(books: str | Path | None) -> dict[str, str]:
         return ledger.sources()
 
 
-def _claims(
-    engine: DuckDB | Postgres | Spark, tables: Iterable[str], public: Iterable[str], known: Iterable[str]
-) -> list[list[str]]:
+def _claims(engine: _Engine, tables: Iterable[str], public: Iterable[str], known: Iterable[str]) -> list[list[str]]:
     """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
     if isinstance(engine, Postgres):
         open_to_all = {text for table in public for text in engine.sources(table)}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from tests.engines import ibis_tables
 from tests.engines.postgres_tables import KINDS as POSTGRES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
@@ -28,6 +29,7 @@ import discreet as dc
 from discreet.core.errors import DiscreetError
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
+from discreet.engines.ibis import Ibis
 from discreet.engines.postgres import Postgres
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Table
@@ -99,10 +101,9 @@ def url() -> str:
 
 
 DUCKDB = Place("duckdb", lambda: DuckDB(threads=1), arrow)
-POSTGRESQL = Place(
-    "postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals", "SIMILAR", "REGEXP")
-)
-PLACES = (DUCKDB, POSTGRESQL)
+POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals",))
+IBIS = Place("ibis", lambda: Ibis(ibis_tables.running()), ibis_tables.create, ibis_tables.running, worlds=2)
+PLACES = (DUCKDB, POSTGRESQL, IBIS)
 
 
 @dataclass(frozen=True)

@@ -94,9 +94,9 @@ def asked(session: Any, text: str, epsilon: Any) -> Any:
 
 
 def test_the_worlds_are_of_every_kind() -> None:
-    for place in OTHERS:
-        worlds = [World(seed) for one, seed in WORLDS if one is place]
-        assert {w.by_row for w in worlds} == {w.tame for w in worlds} == {True, False}
+    worlds = [World(seed) for seed in {seed for _, seed in WORLDS}]
+    assert {w.by_row for w in worlds} == {w.tame for w in worlds} == {w.pure for w in worlds} == {True, False}
+    assert {w.unit_kind for w in worlds} == {"integer", "text", "real"}
 
 
 ANY = Table(

@@ -1,0 +1,341 @@
+"""What ibis connects to as an engine: BigQuery, Snowflake and Trino, and DuckDB and PostgreSQL beside them.
+
+A connection of ibis knows the tables and their types; statements are ours, one SELECT each, and run as they are. On
+PostgreSQL the engine of its own is used (`address_of`), over a connection of its own. Others can only be refused: what
+their SQL does with overflows, NaN and casts would have to be known first.
+
+Warehouses say little about views and nothing about who else may write: that a view changed goes unnoticed, and that
+nothing is written is left to the rights of the role. Needs `pip install 'discreet[ibis]'` and the backend's own driver.
+
+>>> is_ibis("visits.csv"), is_ibis({"who": [1]})
+(False, False)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import quote
+
+from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.engines.engine import known as known_of
+from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
+from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.dialect import Dialect
+from discreet.sql.functions import admit
+from discreet.sql.relations import OWNER
+from discreet.sql.selection import LARGEST
+
+__all__ = ["Ibis", "address_of", "is_ibis", "named"]
+
+DIGITS, MOST_DIGITS = 18, 38
+"""So many digits fit in 64 bits, and so many a decimal may have before its point to be a double for certain."""
+PUBLIC = ("host", "port", "server", "account", "project_id", "billing_project", "path")
+"""What a connection was made with that may be written down: it tells servers apart, and is no secret."""
+
+
+class _InDuckDB(Dialect):
+    """DuckDB's SQL, with tables that are read as `tables` says."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, str] = {}
+
+    def table(self, name: str) -> str:
+        """The rows of a table, in our types."""
+        return f"({self.tables[name]}) AS {self.identifier(name)}"
+
+    def owner(self, unit: str) -> str:
+        """A column of its own."""
+        return self.identifier(OWNER)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A column that queries can use: how its values are read, and how those of units are."""
+
+    name: str
+    type: Type
+    sql: str
+    owner: str
+    family: str
+    rounds: bool = False
+
+
+@dataclass(frozen=True)
+class _Held:
+    identity: str
+    columns: tuple[Column, ...]
+    omitted: tuple[tuple[str, str], ...]
+    units: str | None = None
+    unique: tuple[str, ...] = ()
+
+
+def is_ibis(source: object) -> bool:
+    """Whether a source is a connection of ibis."""
+    return any(f"{kind.__module__}.{kind.__name__}" == "ibis.backends.BaseBackend" for kind in type(source).__mro__)
+
+
+def address_of(source: object) -> object:
+    """The address of a PostgreSQL server that ibis is connected to; anything else as it is."""
+    backend: Any = source
+    if not is_ibis(source) or backend.name != "postgres":
+        return source
+    info = backend.con.info
+    who = quote(info.user, safe="") + (f":{quote(info.password, safe='')}" if info.password else "")
+    return f"postgresql://{who}@{quote(info.host, safe='')}:{info.port}/{quote(info.dbname, safe='')}"
+
+
+def named(table: object) -> tuple[str, ...]:
+    """The parts of a table's name: catalog and schema, if they are given, and the name itself."""
+    parts = tuple(table.split(".")) if isinstance(table, str) else ()
+    if not 1 <= len(parts) <= 3 or not all(parts):
+        remedy = 'write "visits", "schema.visits" or "catalog.schema.visits"'
+        raise InvalidArgument("table", table, "the name of a table of the backend", remedy)
+    return parts
+
+
+class Ibis:
+    """Tables of one connection of ibis."""
+
+    def __init__(self, backend: Any) -> None:
+        known = ("duckdb", *WAREHOUSES)
+        if backend.name not in known:
+            remedy = "copy the table to one of these, or to Parquet files"
+            raise InvalidArgument("source", backend.name, f"one of postgres, {', '.join(known)}", remedy)
+        self._backend = backend
+        self._words = WAREHOUSES.get(backend.name)
+        self._dialect = _InDuckDB() if self._words is None else WarehouseDialect(self._words)
+        self.dialect: Dialect = self._dialect
+        self._held: dict[str, _Held] = {}
+        self._lock = Lock()
+        self._cancelled = False
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"Ibis({self._backend.name!r})"
+
+    def add(
+        self,
+        table: str,
+        source: object,
+        *,
+        types: Mapping[str, Type] | None = None,
+        hints: Mapping[str, Type] | None = None,
+        unit: str | None = None,
+        links: Iterable[str] = (),
+        private: bool = True,
+    ) -> None:
+        """Register a table or view as `table`; `source` is its name. Types are those of the backend."""
+        parts = named(source)
+        readings, omitted = self._columns(parts)
+        for column, kind in (types or {}).items():
+            known = readings.get(column.lower())
+            if known is None or known.type != kind:
+                bound = f"a column of {table}" if known is None else f"{known.type}, as it is there"
+                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
+                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        shown = [f"{read.sql} AS {self.dialect.identifier(read.name)}" for read in readings.values()]
+        units = None
+        if unit is not None:
+            owner = self._owner(table, unit, readings)
+            units = owner.family
+            shown.append(f"{owner.owner} AS {self.dialect.identifier(OWNER)}")
+        for link in links:
+            if link.lower() in readings and readings[link.lower()].rounds:
+                remedy = "make it a whole number or text, in a view if need be"
+                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
+        place = ".".join(map(self.dialect.identifier, parts))
+        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {place}"
+        columns = tuple(Column(read.name, read.type) for read in readings.values())
+        held = _Held(self._identity(parts), columns, omitted, units)
+        self._held[table] = held if private else self._looked_at(table, held)
+
+    def seal(self) -> None:
+        """Nothing more is added."""
+
+    def identity(self, table: str) -> str:
+        """The backend, where it is, and the full name."""
+        return self._of(table).identity
+
+    def definition(self, table: str) -> str:
+        """Nothing is known of it."""
+        return ""
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """The file of a DuckDB database."""
+        identity = self._of(table).identity
+        return (Path(identity.removeprefix("file:")),) if identity.startswith("file:") else ()
+
+    def columns(self, table: str) -> tuple[Column, ...]:
+        """Names and types from the schema, never from private rows; what public ones hold."""
+        return self._of(table).columns
+
+    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
+        """Names and types of the columns that queries cannot use."""
+        return self._of(table).omitted
+
+    def unique(self, table: str) -> tuple[str, ...]:
+        """Columns of a public table that are known to hold no value twice and no NULL."""
+        return self._of(table).unique
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT. Stopped by `cancel`, it raises KeyboardInterrupt: nothing has failed."""
+        if not re.match(r"\s*(SELECT|WITH)\b", statement):
+            raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+        with self._lock:
+            self._check_open()
+            self._cancelled = False
+            try:
+                return _rows(self._backend.raw_sql(statement))
+            except (ConnectionError, TimeoutError):
+                lost = True
+            except Exception:
+                if not self._cancelled:
+                    raise
+                lost = False
+        if lost:
+            raise EngineUnavailable("the connection to the backend was lost")
+        raise KeyboardInterrupt
+
+    def progress(self) -> float | None:
+        """Nobody knows."""
+        return None
+
+    def cancel(self) -> None:
+        """Stop the running statement, where the driver can; its `run` raises KeyboardInterrupt."""
+        stop = getattr(getattr(self._backend, "con", None), "interrupt", None)
+        if stop is not None:
+            self._cancelled = True
+            stop()
+
+    def close(self) -> None:
+        """Let go of the connection, which belongs to whoever made it and stays open."""
+        with self._lock:
+            self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgument("session", "closed", "open", "connect again")
+
+    def _of(self, table: str) -> _Held:
+        if table not in self._held:
+            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
+        return self._held[table]
+
+    def _identity(self, parts: tuple[str, ...]) -> str:
+        backend = self._backend
+        if self._words is None:
+            file = self._file(parts)
+            return f"memory:{parts[-1]}" if file is None else f"file:{file}"
+        given = {key: backend._con_kwargs.get(key) for key in PUBLIC}
+        place = "&".join(f"{key}={value}" for key, value in given.items() if value is not None)
+        above = (backend.current_catalog, backend.current_database)[: 3 - len(parts)]
+        return f"ibis:{backend.name}:{place}/{'.'.join(map(str, (*above, *parts)))}"
+
+    def _file(self, parts: tuple[str, ...]) -> Path | None:
+        """The file of a DuckDB database."""
+        catalog = parts[0] if len(parts) == 3 else self._backend.current_catalog
+        found = {name: path for _, name, path in self._backend.raw_sql("PRAGMA database_list").fetchall()}
+        return Path(found[catalog]).resolve() if found.get(catalog) else None
+
+    def _columns(self, parts: tuple[str, ...]) -> tuple[dict[str, _Reading], tuple[tuple[str, str], ...]]:
+        database = parts[:-1] if len(parts) == 3 else parts[0] if len(parts) == 2 else None
+        try:
+            schema = self._backend.table(parts[-1], database=database).schema()
+        except Exception:
+            schema = None
+        if schema is None:
+            raise InvalidArgument(
+                "table", ".".join(parts), f"a table that {self._backend.name} can read", self._near(parts[-1], database)
+            )
+        readings, omitted = {}, []
+        for name, kind in schema.items():
+            read = self._reading(name, kind)
+            if read is None or name.lower() in readings:
+                omitted.append((name, str(kind) if read is None else "a name twice"))
+            else:
+                readings[name.lower()] = read
+        if not readings:
+            raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
+        return readings, tuple(omitted)
+
+    def _near(self, name: str, database: Any) -> str:
+        """Names of tables like this one, as far as they can be asked for."""
+        try:
+            names = [*self._backend.list_tables(database=database)]
+        except Exception:
+            names = []
+        if not names and self._words is None:
+            names = [found for (found,) in self.run("SELECT table_name FROM information_schema.tables")]
+        return nearest(name, names) if names else "see whether it is there and whether the role may read it"
+
+    def _reading(self, name: str, kind: Any) -> _Reading | None:
+        """How a column of a type of ibis is read; None if queries cannot use it."""
+        column, words = self.dialect.identifier(name), self._words
+        whole = f"CAST({column} AS BIGINT)" if words is None else words.held.format(column)
+        real = f"CAST({column} AS {self.dialect.double})"
+        if kind.is_integer() and str(kind).strip("!") != "uint64":
+            return _Reading(name, "integer", whole, column, "number")
+        if kind.is_decimal() and kind.precision is not None and kind.scale is not None:
+            before = kind.precision - kind.scale
+            if kind.scale == 0 and before <= DIGITS:
+                return _Reading(name, "integer", whole, column, "number")
+            most = MOST_DIGITS if words is None or words.reals else DIGITS
+            return _Reading(name, "real", real, column, "number", rounds=True) if before <= most else None
+        if kind.is_floating() and (words is None or words.reals):
+            finite = f"CASE WHEN {real} BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN {real} END"
+            return _Reading(name, "real", real, finite, "real")
+        if kind.is_string():
+            text = column if words is None else words.text.format(column)
+            return _Reading(name, "text", text, text, "text")
+        if kind.is_timestamp() and kind.timezone is not None:
+            utc = f"({column} AT TIME ZONE 'UTC')" if words is None else words.utc.format(column)
+            return _Reading(name, "timestamp", utc, utc, "timestamptz")
+        if kind.is_timestamp():
+            return _Reading(name, "timestamp", column, column, "timestamp")
+        plain: Type | None = "boolean" if kind.is_boolean() else "date" if kind.is_date() else None
+        return None if plain is None else _Reading(name, plain, column, column, plain)
+
+    def _owner(self, table: str, unit: str, readings: Mapping[str, _Reading]) -> _Reading:
+        read = readings.get(unit.lower())
+        if read is None:
+            near = nearest(unit, [r.name for r in readings.values()])
+            raise InvalidArgument("unit", unit, f"a column of {table}", near)
+        for other, held in self._held.items():
+            if held.units not in (None, read.family):
+                bound = f"of one type in all tables; it is {held.units} in {other}"
+                raise InvalidArgument("unit", read.family, bound, "CAST one of them in a view")
+        return read
+
+    def _looked_at(self, table: str, held: _Held) -> _Held:
+        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+        source = self.dialect.table(table)
+        if (
+            self.run(f"SELECT COUNT(*) FROM (SELECT 1 AS one FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0]
+            > LOOKED_AT
+        ):
+            return held
+        columns, unique = [], []
+        for column in held.columns:
+            sql = self.dialect.text(admit(column.name, column.type))
+            ends = f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
+            listed = self.run(f"SELECT DISTINCT {sql} FROM {source}") if 0 < distinct <= LISTED else []
+            listed.sort(key=lambda row: (row[0] is None, row[0] if row[0] is not None else 0))
+            columns.append(known_of(column, least, most, listed))
+            unique += [column.name] if distinct == rows else []
+        return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _rows(found: Any) -> list[tuple[Any, ...]]:
+    """What a driver returned, as rows; decimals are whole numbers here."""
+    rows = found.fetchall() if hasattr(found, "fetchall") else [row.values() for row in found]
+    if hasattr(found, "close") and not hasattr(found, "interrupt"):
+        found.close()
+    return [tuple(int(value) if isinstance(value, Decimal) else value for value in row) for row in rows]

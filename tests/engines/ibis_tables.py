@@ -1,0 +1,92 @@
+"""Connections of ibis for the tests: DuckDB itself, and warehouses whose SQL is translated for DuckDB.
+
+No warehouse runs here. What would be sent to one is read by sqlglot as that warehouse's SQL and written as DuckDB's;
+that it means what it should is checked by its totals.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import ibis
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from tests.sql.worlds import ARROW
+
+FUNCTIONS = (
+    "safe_add(a, b) AS CASE WHEN isfinite(a + b) THEN a + b END",
+    "safe_subtract(a, b) AS CASE WHEN isfinite(a - b) THEN a - b END",
+    "safe_multiply(a, b) AS CASE WHEN isfinite(a * b) THEN a * b END",
+    "safe_divide(a, b) AS CASE WHEN isfinite(a / b) THEN a / b END",
+    "is_nan(x) AS isnan(x)",
+    "div(a, b) AS a // b",
+)
+"""Functions of BigQuery and Trino that DuckDB does not have."""
+DECIMALS = "DECIMAL(18, 3)"
+LARGEST = 1e12
+"""The largest value of those decimals that the tests use."""
+
+
+@lru_cache(maxsize=1)
+def running() -> Any:
+    """The one database."""
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("SET threads = 1")
+    for function in FUNCTIONS:
+        connection.raw_sql(f"CREATE MACRO {function}")
+    return connection
+
+
+def create(schema: str, name: str, kinds: Mapping[str, str], rows: list[dict[str, Any]]) -> str:
+    """A table in a schema of its own."""
+    arrays = {column: pa.array([row[column] for row in rows], ARROW[kind]) for column, kind in kinds.items()}
+    con = running().con
+    con.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+    con.register("given", pa.table(arrays))
+    con.execute(f'CREATE OR REPLACE TABLE "{schema}"."{name}" AS SELECT * FROM given')
+    con.unregister("given")
+    return f"{schema}.{name}"
+
+
+def create_decimals(schema: str, name: str, kinds: Mapping[str, str], rows: list[dict[str, Any]]) -> str:
+    """The same with decimals for reals."""
+    place = create(schema, name, kinds, rows)
+    for column in (column for column, kind in kinds.items() if kind == "real"):
+        running().con.execute(f'ALTER TABLE "{schema}"."{name}" ALTER "{column}" TYPE {DECIMALS}')
+    return place
+
+
+def decimal(value: Any) -> Any:
+    """A value that decimals hold and DuckDB turns back into the same double, NULL for others."""
+    return None if isinstance(value, float) and not (abs(value) <= LARGEST and (value * 8).is_integer()) else value
+
+
+class Warehouse:
+    """A warehouse as far as the engine knows one."""
+
+    current_catalog = "memory"
+    current_database = "main"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._con_kwargs = {"host": "warehouse.example", "password": "secret"}
+        self.asked: list[str] = []
+
+    def table(self, name: str, database: Any = None) -> Any:
+        return running().table(name, database=database)
+
+    def list_tables(self, database: Any = None) -> Any:
+        return running().list_tables(database=database)
+
+    def raw_sql(self, statement: str) -> Any:
+        self.asked.append(statement)
+        parsed = sqlglot.parse_one(statement, read=self.name).transform(_whole_quotient)
+        return running().con.cursor().execute(parsed.sql(dialect="duckdb"))
+
+
+def _whole_quotient(node: Any) -> Any:
+    """Quotients of whole numbers are whole on Trino; sqlglot knows nobody's types and would divide doubles."""
+    if isinstance(node, exp.Div) and all(isinstance(side, exp.Cast) for side in (node.this, node.expression)):
+        return exp.IntDiv(this=node.this, expression=node.expression)
+    return node

@@ -119,7 +119,7 @@ class NeighbourSet:
     @cached_property
     def events(self) -> tuple[events.Pure]:
         """What `release` will run."""
-        return (events.Pure(self._law.epsilon),)
+        return (events.Pure(self.epsilon),)
 
     @cached_property
     def loss(self) -> PureDP:

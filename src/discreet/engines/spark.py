@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Timer
@@ -327,12 +328,18 @@ class Spark:
         if self.run(f"SELECT COUNT(*) FROM (SELECT 1 FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0] > LOOKED_AT:
             return held
         [(rows, *found)] = self.run(f"SELECT COUNT(*), {asked} FROM {source}")
+        each = [found[3 * place : 3 * place + 3] for place in range(len(admitted))]
+        few = [0 < distinct <= LISTED for distinct, _, _ in each]
+        lists = [
+            f"SORT_ARRAY(COLLECT_SET({sql}))" if short else "ARRAY()" for sql, short in zip(admitted, few, strict=True)
+        ]
+        missing = [f"COUNT_IF({sql} IS NULL) > 0" for sql in admitted]
+        [both] = self.run(f"SELECT {', '.join([*lists, *missing])} FROM {source}")
         columns, unique = [], []
-        for place, (column, sql) in enumerate(zip(held.columns, admitted, strict=True)):
-            distinct, least, most = found[3 * place : 3 * place + 3]
-            few = 0 < distinct <= LISTED
-            listed = self.run(f"SELECT DISTINCT {sql} AS v FROM {source} ORDER BY v NULLS LAST") if few else []
-            columns.append(known_of(column, least, most, listed))
+        for place, column in enumerate(held.columns):
+            distinct, least, most = each[place]
+            listed = [*both[place], *([None] if few[place] and both[len(admitted) + place] else [])]
+            columns.append(known_of(column, least, most, [(value,) for value in listed]))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 
@@ -377,16 +384,15 @@ def _opened(address: str) -> Any:
     if find_spec("pyspark") is None:
         remedy = "pip install 'discreet[spark]'"
         raise InvalidArgument("source", "spark://…", "read with pyspark, which is not installed", remedy)
-    from pyspark.sql import SparkSession
-
     remote = address.startswith("sc://")
     home = os.environ.get("JAVA_HOME")
     if not remote and shutil.which("java") is None and (home is None or not (Path(home) / "bin" / "java").exists()):
         remedy = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
         raise InvalidArgument("source", "spark://…", "read with Java, which is not found", remedy)
     try:
-        builder = SparkSession.builder.remote(address) if remote else SparkSession.builder.master(address)
-        return builder.appName("discreet").getOrCreate()
+        if remote:
+            return import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
+        return import_module("pyspark.sql").SparkSession.builder.master(address).appName("discreet").getOrCreate()
     except Exception:
         shown = re.split(r"[;/?]", address.partition("://")[2].rpartition("@")[2])[0]
     remedy = "see whether it runs and the address is right, and for sc:// pip install 'pyspark[connect]'"

@@ -116,14 +116,12 @@ def found(session: Any, table: str) -> tuple[str, Any]:
 
 
 def _near(session: Any, parts: tuple[str, ...]) -> list[str]:
-    """Names of tables beside the one that is wanted."""
+    """Names of tables beside the one that is wanted, or else of the same name in other schemas."""
+    inside, before = (f" IN {quoted(parts[:-1])}", ".".join(parts[:-1]) + ".") if parts[1:] else ("", "")
     try:
-        spaces = [".".join(parts[:-1])] if parts[1:] else [None]
-        listed = [(entry.name, space) for space in spaces for entry in session.catalog.listTables(space)]
+        return sorted(before + row[1] for row in session.sql(f"SHOW TABLES{inside}").collect())
     except Exception:
-        # There is no such schema: those that there are may be nearer.
-        listed = [(parts[-1], space.name) for space in session.catalog.listDatabases()]
-    return sorted({name if space is None else f"{space}.{name}" for name, space in listed})
+        return sorted(f"{row[0]}.{parts[-1]}" for row in session.sql("SHOW DATABASES").collect())
 
 
 def place(session: Any, name: str) -> str:

@@ -1,0 +1,79 @@
+"""A cluster on this machine: a master, a worker, and a server for Spark Connect that runs its jobs on them."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+HOME = Path(pyspark.__file__).parent
+HOST = "127.0.0.1"
+PATIENCE = 120
+"""Seconds that a server may take to start."""
+SETTINGS = {
+    "spark.connect.grpc.binding.address": HOST,
+    "spark.driver.host": HOST,
+    "spark.driver.bindAddress": HOST,
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of the server, and its process."""
+    with ExitStack() as stack:
+        master, connect = free(), free()
+        web = ["--host", HOST, "--webui-port", "0"]
+        first = started(folder, "spark-class", "org.apache.spark.deploy.master.Master", "--port", str(master), *web)
+        wait(master, stack.enter_context(first))
+        worker = ["--cores", "2", "--memory", "600m", "--work-dir", str(folder / "work"), *web]
+        url = f"spark://{HOST}:{master}"
+        stack.enter_context(started(folder, "spark-class", "org.apache.spark.deploy.worker.Worker", *worker, url))
+        settings = SETTINGS | {"spark.connect.grpc.binding.port": str(connect)}
+        settings |= {"spark.sql.warehouse.dir": str(folder / "warehouse")}
+        said = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        kind = "org.apache.spark.sql.connect.service.SparkConnectServer"
+        server = started(folder, "spark-submit", "--master", url, *said, "--class", kind, "spark-internal")
+        process = stack.enter_context(server)
+        wait(connect, process)
+        yield f"sc://{HOST}:{connect}", process
+
+
+@contextmanager
+def started(folder: Path, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of Spark, until the block is left."""
+    small = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "768m"}
+    small |= {"SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    command = [str(HOME / "bin" / program), *arguments]
+    with (folder / f"{arguments[0].rpartition('.')[2].strip('-')}.log").open("wb") as log:
+        process = subprocess.Popen(command, env={**os.environ, **small}, stdout=log, stderr=log, cwd=folder)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free() -> int:
+    """A port that nobody uses."""
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        return int(taken.getsockname()[1])
+
+
+def wait(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Until a process listens."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as tried:
+            if tried.connect_ex((HOST, port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens on {port}")

@@ -1,0 +1,384 @@
+"""Sessions on Spark: tables by name, views, partitioned tables and frames; one shuffle for each level; cancelled,
+limited and lost; and what is wrong is said before anything is charged."""
+
+import datetime
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession as Remote
+from pyspark.sql.functions import lit
+from tests.engines.spark_cluster import cluster
+from tests.engines.spark_tables import frame, having, running
+
+import discreet as dc
+from discreet.certificate import verify
+from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines import spark
+from discreet.engines.spark import Spark
+
+pytestmark = pytest.mark.xdist_group("spark")
+CITIES = ["Oslo", "Rome", "Lima"]
+VISITS = {"patient": pa.int32(), "age": pa.int16(), "cost": pa.decimal128(10, 2), "city": pa.string()}
+VISITS |= {"day": pa.date32()}
+SLOW = "SELECT SUM(a.id * b.id % 7) FROM RANGE(1000000) AS a CROSS JOIN RANGE(1000000) AS b"
+
+
+def rows(people: int = 300) -> list[dict[str, Any]]:
+    day = datetime.date(2020, 1, 1)
+    return [
+        {
+            "patient": place % people if place % 50 else None,
+            "age": place % 90,
+            "cost": place % 100,
+            "city": CITIES[place % 3],
+            "day": day + datetime.timedelta(days=place % 4),
+        }
+        for place in range(3 * people)
+    ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables() -> Iterator[None]:
+    session = running()
+    session.sql("CREATE DATABASE IF NOT EXISTS hospital")
+    frame(VISITS, rows()).write.mode("overwrite").partitionBy("day").saveAsTable("hospital.visits")
+    labs = [{"pid": i, "result": i / 100} for i in range(300)]
+    frame({"pid": pa.int64(), "result": pa.float64()}, labs).write.mode("overwrite").saveAsTable("hospital.labs")
+    towns = [{"city": city, "region": city[:1]} for city in CITIES]
+    frame({"city": pa.string(), "region": pa.string()}, towns).write.mode("overwrite").saveAsTable("hospital.towns")
+    session.sql("CREATE OR REPLACE VIEW hospital.adults AS SELECT * FROM hospital.visits WHERE age >= 18")
+    session.sql("CREATE OR REPLACE VIEW hospital.grown AS SELECT * FROM hospital.adults")
+    yield
+    session.sql("DROP DATABASE hospital CASCADE")
+
+
+def facts(folder: Path, **more: Any) -> dict[str, Any]:
+    declared: dict[str, Any] = {"table": "hospital.visits", "unit": "patient", "budget": dc.ApproxDP(20, "1e-6")}
+    declared |= {"bounds": {"cost": (0, 100), "age": (0, 120)}, "values": {"city": CITIES}, "ledger": folder / "books"}
+    return declared | more
+
+
+def test_a_session_from_price_to_certificate(tmp_path: Path) -> None:
+    text = "SELECT city, COUNT(*) AS n, AVG(cost) AS c FROM visits GROUP BY city"
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        quote = session.price(text, epsilon=8)
+        assert "`hospital`.`visits`" in quote.statement
+        assert session.spent.epsilon == 0
+        answer = session.sql(text, epsilon=8)
+        assert [row[0] for row in answer.rows] == CITIES
+        assert all(abs(row[1] - 294) < 60 for row in answer.rows)
+        assert session.sql(text, epsilon=8).rows == answer.rows
+        assert session.spent == quote.loss
+        assert verify(answer.certificate, answer=answer).rows == answer.certificate["rows"]
+        assert session.progress() is None
+    # The same data under other names has the same books: a view, a frame, and the folder without Spark.
+    folder = Path(running().conf.get("spark.sql.warehouse.dir", "").removeprefix("file:")) / "hospital.db" / "visits"
+    with dc.connect(running(), **facts(tmp_path, table="hospital.grown")) as again:
+        assert again.spent == quote.loss
+        assert again.account == ("visits",)
+    with dc.connect(running().table("hospital.visits").where("age > 3"), **facts(tmp_path, table="some")) as again:
+        assert again.spent == quote.loss
+    with dc.connect(folder, **facts(tmp_path, table="files")) as again:
+        assert again.spent == quote.loss
+    with pytest.raises(InvalidArgument, match="another"):
+        dc.connect(running(), **facts(tmp_path, dataset="another"))
+
+
+def test_further_tables_of_the_same_session(tmp_path: Path) -> None:
+    private = {"labs": dc.Private("hospital.labs", unit="pid", bounds={"result": (0, 3)}, max_rows=1)}
+    public = {"towns": running().table("hospital.towns")}
+    with dc.connect(running(), **facts(tmp_path, private=private, public=public)) as session:
+        assert session._catalog.table("towns").unique == ("city", "region")
+        by_region = session.sql(
+            "SELECT region, COUNT(*) AS n FROM visits JOIN towns USING (city) GROUP BY region", epsilon=5
+        )
+        assert {row[0] for row in by_region.rows} == {"O", "R", "L"}
+    assert not [table.name for table in running().catalog.listTables() if table.name.startswith("discreet")]
+
+
+def exchanges(engine: Any, statement: str) -> int:
+    """How often rows are sent to other places, those not counted that are read again."""
+    plan = running().sql(f"EXPLAIN FORMATTED {statement}").collect()[0][0]
+    return len(re.findall(r"^\(\d+\) Exchange", plan, re.MULTILINE))
+
+
+def test_rows_are_sent_once_for_each_level(tmp_path: Path) -> None:
+    with (
+        having(spark__sql__adaptive__enabled="false", spark__sql__autoBroadcastJoinThreshold="-1"),
+        dc.connect(running(), **facts(tmp_path)) as session,
+    ):
+        engine = session._engine
+        by_city = "SELECT city, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a FROM visits GROUP BY city"
+        statement = session.price(by_city, epsilon=1).statement
+        # By unit, by group, and the histogram of norms.
+        assert exchanges(engine, statement) == 3
+        assert "python" not in running().sql(f"EXPLAIN {statement}").collect()[0][0].lower()
+        # The comparison has power: without gathering, rows are read and sent twice.
+        spread = re.sub(r"SELECT \*, RAND\(0\) AS once FROM \((.*?)\) AS i DISTRIBUTE BY u\)", r"\1)", statement)
+        assert spread != statement
+        assert exchanges(engine, spread) > 3
+
+
+def test_sums_do_not_leave_their_types() -> None:
+    """Products as large as they come, summed in parts and whole, by groups and as one."""
+    engine = Spark(running())
+    large = 2**13 * 2**17
+    for sign in (1, -1):
+        summed = engine.dialect.total(f"CAST({sign * large} AS INT)")
+        assert engine.run(f"SELECT {summed} FROM RANGE(1000)") == [(sign * large * 1000,)]
+    for ansi in ("true", "false"):
+        with having(spark__sql__ansi__enabled=ansi):
+            most = f"SELECT {2**63 - 1}L AS n FROM RANGE(3) UNION ALL SELECT {-(2**63) + 1}L AS n FROM RANGE(2)"
+            total = engine.dialect.held(engine.dialect.ordered("SUM", "n", "integer"))
+            assert engine.run(f"SELECT {total} FROM ({most})") == [(2**63 - 1,)]
+            assert engine.run(f"SELECT {total} FROM ({most}) WHERE n > 0") == [(None,)]
+    engine.close()
+
+
+def test_types_are_those_of_the_schema(tmp_path: Path) -> None:
+    session = running()
+    shown = {
+        "a": "CAST(7 AS TINYINT)",
+        "b": "CAST(1e17 AS DECIMAL(18,0))",
+        "c": "CAST('1' AS DECIMAL(19,0))",
+        "d": "CAST('NaN' AS FLOAT)",
+        "e": "CAST('ab' AS STRING)",
+        "f": "TIMESTAMP'2020-01-01 00:30:00+01:00'",
+        "g": "TIMESTAMP_NTZ'0001-01-01 00:00:00'",
+        "h": "DATE'1582-10-10'",
+        "i": "TRUE",
+        "j": "ARRAY(1)",
+        "k": "MAP('a', 1)",
+        "l": "X'FF'",
+        "m": "INTERVAL '1' DAY",
+        "n": "CAST(X'61FF62' AS STRING)",
+        "o": "'x' COLLATE UTF8_LCASE",
+    }
+    columns = ", ".join(f"{value} AS `{name}`" for name, value in shown.items())
+    kinds = session.sql(f"SELECT {columns}").withColumn("${p}", lit(1))
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        with having(spark__sql__session__timeZone=zone):
+            engine = Spark(session)
+            engine.add("kinds", kinds, unit="a")
+            found = {column.name: column.type for column in engine.columns("kinds")}
+            names = "integer integer real real text timestamp timestamp date boolean text text"
+            assert found == dict(zip("abcdefghino", names.split(), strict=True))
+            assert {name for name, _ in engine.omitted("kinds")} == {"j", "k", "l", "m", "${p}"}
+            [row] = engine.run(f"SELECT a, b, c, f, g, h, i, n, o FROM {engine.dialect.table('kinds')}")
+            instant = datetime.datetime(2019, 12, 31, 23, 30)
+            days = (datetime.datetime(1, 1, 1), datetime.date(1582, 10, 10))
+            assert row == (7, 10**17, 1.0, instant, *days, True, "a\ufffdb", "x")
+            engine.close()
+
+
+def test_units_that_name_nobody_are_left_out_and_others_are_told_apart() -> None:
+    session, engine = running(), Spark(running())
+    people = "VALUES (CAST(X'61FF' AS STRING)), (CAST(X'61FE' AS STRING)), ('a'), ('a '), ('A'), (NULL) AS t(who)"
+    engine.add("people", session.sql(f"SELECT * FROM {people}"), unit="who")
+    counted = f"SELECT COUNT(DISTINCT `discreet unit`), COUNT(*) FROM {engine.dialect.table('people')}"
+    assert engine.run(counted) == [(3, 6)]
+    with pytest.raises(InvalidArgument, match="of one type in all tables"):
+        engine.add("visits", session.sql("SELECT 1 AS who"), unit="who")
+    with pytest.raises(InvalidArgument, match="UTF8_BINARY"):
+        engine.add("other", session.sql("SELECT 'a' COLLATE UTF8_LCASE AS who"), unit="who")
+    engine.close()
+    engine = Spark(session)
+    numbers = "VALUES (CAST('NaN' AS DOUBLE)), (CAST('Infinity' AS DOUBLE)), (1e0), (-0e0), (0e0) AS t(who)"
+    engine.add("numbers", session.sql(f"SELECT * FROM {numbers}"), unit="who")
+    assert engine.run(f"SELECT COUNT(DISTINCT `discreet unit`) FROM {engine.dialect.table('numbers')}") == [(2,)]
+    engine.close()
+
+
+def test_folders_of_parquet_files_are_read(tmp_path: Path) -> None:
+    for city in CITIES:
+        place = tmp_path / "visits" / f"city={city}"
+        place.mkdir(parents=True)
+        who = pa.array(range(200), pa.int64())
+        pyarrow.parquet.write_table(pa.table({"patient": who, "age": who}), place / "part.parquet")
+    visits = running().read.parquet(str(tmp_path / "visits"))
+    declared = facts(tmp_path, table="visits", bounds={"age": (0, 200)})
+    with dc.connect(visits, **declared) as session:
+        spent = session.sql("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=5).loss
+    with dc.connect(tmp_path / "visits" / "city=Rome", **declared | {"values": {}, "table": "rome"}) as session:
+        assert session.spent == spent
+
+
+def test_nothing_but_a_select_is_run(tmp_path: Path) -> None:
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        for statement in ("DROP TABLE hospital.visits", "INSERT INTO hospital.visits SELECT 1", "", "SHOW TABLES"):
+            with pytest.raises(InvalidArgument, match="only reads"):
+                session._engine.run(statement)
+
+
+def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        engine: Any = session._engine
+        honest, seen = engine.run, []
+
+        def stop() -> None:
+            while engine.progress() is None:
+                if not waiting.is_alive():
+                    return
+            seen.append(engine.progress())
+            engine.cancel()
+
+        waiting = threading.current_thread()
+        engine.run = lambda statement: honest(SLOW)
+        stopper = threading.Thread(target=stop, daemon=True)
+        stopper.start()
+        with pytest.raises(KeyboardInterrupt):
+            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+        stopper.join(30)
+        assert 0 <= seen[0] <= 1
+        engine.run = honest
+        before = session.spent
+        assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
+        assert session.spent == before
+        assert running().sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_time_limit_is_a_failure(tmp_path: Path) -> None:
+    with having(spark__discreet__timeout="1"), dc.connect(running(), **facts(tmp_path)) as session:
+        engine: Any = session._engine
+        honest = engine.run
+        engine.run = lambda statement: honest(SLOW)
+        with pytest.raises(dc.AnswerFailed):
+            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+
+
+def test_a_view_that_changed_is_noticed(tmp_path: Path) -> None:
+    text = "SELECT COUNT(*) AS n FROM grown"
+    with dc.connect(running(), **facts(tmp_path, table="hospital.grown")) as session:
+        answer = session.sql(text, epsilon=1)
+        running().sql("CREATE OR REPLACE VIEW hospital.adults AS SELECT * FROM hospital.visits WHERE age >= 21")
+        try:
+            with pytest.raises(InvalidArgument, match="connect again"):
+                session.sql(text, epsilon=1)
+            with dc.connect(running(), **facts(tmp_path, table="hospital.grown")) as again:
+                spent = again.spent
+                assert again.sql(text, epsilon=1).certificate != answer.certificate
+                assert again.spent.epsilon > spent.epsilon
+        finally:
+            running().sql("CREATE OR REPLACE VIEW hospital.adults AS SELECT * FROM hospital.visits WHERE age >= 18")
+        assert session.sql(text, epsilon=1).rows == answer.rows
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"table": "hospital.visit"}, "hospital.visits"),
+        ({"table": "nowhere.visits"}, "hospital.visits"),
+        ({"table": "a..c"}, "schema.visits"),
+        ({"table": None}, "schema.visits"),
+        ({"ledger": None}, "named where the data is on a server"),
+        ({"unit": "patint"}, "patient"),
+        ({"bounds": {"csot": (0, 1)}}, "cost"),
+        ({"types": {"age": "text"}}, "as it is on Spark"),
+        ({"types": {"agee": "integer"}}, "age"),
+        ({"table": "hospital.towns"}, "unit"),
+        ({"private": {"labs": {"pid": [1]}}}, "same session"),
+        ({"public": {"towns": "postgresql://elsewhere/db"}}, "where the first table is"),
+        ({"public": {"towns": "sc://elsewhere"}}, "same session"),
+        ({"private": {"labs": dc.Private("hospital.labs")}}, "pid"),
+        ({"private": {"more": dc.Private("hospital.towns", unit="city")}}, "of one type in all tables"),
+        ({"public": {"again": "hospital.visits"}}, "which is private"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        dc.connect(running(), **facts(tmp_path) | changed)
+    assert said in str(caught.value)
+
+
+def test_frames_of_spark_are_not_brought_to_other_engines(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match="as the source"):
+        dc.connect({"patient": [1]}, **facts(tmp_path, table="t", private={"labs": running().table("hospital.labs")}))
+
+
+def test_settings_that_change_what_statements_mean_are_refused(tmp_path: Path) -> None:
+    with (
+        having(spark__sql__caseSensitive="true"),
+        pytest.raises(InvalidArgument, match=r"spark\.sql\.caseSensitive"),
+    ):
+        dc.connect(running(), **facts(tmp_path))
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        with having(spark__sql__groupByOrdinal="false"), pytest.raises(EngineUnavailable, match="paid for once"):
+            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+        spent = session.spent
+        assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows
+        assert session.spent == spent
+
+
+def test_old_versions_missing_drivers_and_missing_java_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark, "OLDEST", 99)
+    with pytest.raises(InvalidArgument, match="version 99 or later"):
+        dc.connect(running(), **facts(tmp_path))
+    monkeypatch.undo()
+    monkeypatch.setattr(spark, "find_spec", lambda name: None)
+    with pytest.raises(InvalidArgument, match=r"discreet\[spark\]"):
+        dc.connect("spark://127.0.0.1:1", **facts(tmp_path))
+    monkeypatch.undo()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(InvalidArgument, match="openjdk"):
+        dc.connect("spark://127.0.0.1:1", **facts(tmp_path))
+
+
+def test_what_the_engine_cannot_do_is_refused_before_it_is_charged(tmp_path: Path) -> None:
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        with pytest.raises(dc.Unsupported, match="Spark"):
+            session.sql("SELECT CAST(cost AS VARCHAR) AS c, COUNT(*) AS n FROM visits GROUP BY c", epsilon=1)
+        assert session.spent.epsilon == 0
+
+
+def test_a_child_of_a_fork_and_a_closed_engine_say_so() -> None:
+    engine = Spark(running())
+    child = os.fork()
+    if child == 0:
+        try:
+            engine.run("SELECT 1")
+        except InvalidArgument as error:
+            os._exit(7 if "opened before a fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert engine.run("SELECT 1") == [(1,)]
+    engine.close()
+    engine.close()
+    engine.cancel()
+    with pytest.raises(InvalidArgument, match="connect again"):
+        engine.run("SELECT 1")
+
+
+def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
+    """Asked, cancelled and lost."""
+    with cluster(tmp_path) as (address, server):
+        session = Remote.builder.remote(address).create()
+        # By default the client waits ten minutes for a server to come back.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=2)])
+        session.createDataFrame(
+            pa.table({"patient": list(range(600)), "age": [i % 90 for i in range(600)]})
+        ).write.parquet(str(tmp_path / "visits"))
+        session.sql(f"CREATE TABLE visits USING parquet LOCATION '{tmp_path / 'visits'}'")
+        declared = facts(tmp_path, table="visits", bounds={"age": (0, 120)}, values={})
+        with dc.connect(session, **declared) as asked:
+            assert abs(asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).rows[0][0] - 600) < 30
+            engine: Any = asked._engine
+            honest = engine.run
+            engine.run = lambda statement: honest(SLOW)
+            threading.Timer(1.0, engine.cancel).start()
+            with pytest.raises(KeyboardInterrupt):
+                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
+            threading.Timer(1.0, server.kill).start()
+            with pytest.raises(EngineUnavailable, match="paid for once"):
+                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)

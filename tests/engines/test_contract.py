@@ -8,6 +8,7 @@ Totals are whole numbers, so they are equal or not. DuckDB's own are compared wi
 import datetime
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.sql.generator import question
 from tests.sql.worlds import ODD_INTEGERS, ODD_REALS, ODD_TEXTS, World
 
 from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import DiscreetError, Unsupported
+from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.engines.engine import Engine
 from discreet.sql.catalog import Catalog, Column, Table
 
@@ -167,3 +168,26 @@ def test_a_question_is_charged_answered_and_free_the_second_time(world_session: 
     assert answer.loss == quote.loss
     assert world_session.sql(text, epsilon=2).rows == answer.rows
     assert world_session.spent == quote.loss
+
+
+@pytest.mark.parametrize("place", PLACES, ids=named)
+def test_rows_of_nobody_are_left_out_and_the_plan_says_so(place: Place) -> None:
+    rows = [dict.fromkeys(VALUES) | {"who": who, "n": 1} for who in ("a", "a", None, None, None, "b")]
+    (_, asked), *_ = Corpus("nobody", ASKED.catalog, {}, ("SELECT COUNT(*) FROM anything",)).planned()
+    assert "rows whose who is NULL are nobody's and left out" in asked.words
+    with place.engine("nobody", ASKED.catalog, {"anything": rows}) as engine:
+        assert sum(row[4] for row in totals(engine, asked) if row[0] == 0) == 3
+
+
+@pytest.mark.parametrize("place", PLACES, ids=named)
+def test_a_table_without_the_unit_column_names_those_it_has(place: Place) -> None:
+    table = Table("anything", (Column("whom", "text"), Column("n", "integer")))
+    source = place.made("unitless", "anything", {c.name: c.type for c in table.columns}, [{"whom": "a", "n": 1}])
+    with closing(place.opened()) as engine, pytest.raises(InvalidArgument, match="whom"):
+        registered(engine, source, table)
+
+
+def registered(engine: Any, source: Any, table: Table) -> Table:
+    """A table with its unit, as `connect` makes it."""
+    engine.add(table.name, source, unit="who")
+    return replace(table, columns=engine.columns(table.name), unit="who")

@@ -3,9 +3,11 @@ totals as on DuckDB. What all engines have in common is in `test_contract.py`.""
 
 import tempfile
 from collections import Counter
+from contextlib import closing
 from typing import Any
 
 import numpy as np
+import psycopg
 from tests.engines.contract import POSTGRESQL
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
@@ -14,6 +16,7 @@ from tests.sql.worlds import World
 
 import discreet as dc
 from discreet.core.errors import DiscreetError
+from discreet.engines.postgres import Postgres
 from discreet.session import Session
 
 QUESTIONS = 30
@@ -69,3 +72,31 @@ def test_odd_values_next_to_the_bounds_do_not_fail() -> None:
                 assert (planned is None) == (remote is None), text
                 if planned is not None:
                     assert totals(own, planned) == totals(there, remote), (bounds, text)
+
+
+def test_groups_are_hashed_in_memory_unless_somebody_says_how_much_there_is() -> None:
+    def memory(more: str = "") -> str:
+        with closing(Postgres(running().url() + more)) as engine:
+            return str(engine.run("SELECT current_setting('work_mem')")[0][0])
+
+    assert memory() == "128MB"
+    assert memory("?options=-c%20work_mem%3D1MB") == "1MB"
+    running().execute("ALTER DATABASE postgres SET work_mem = '2MB'")
+    try:
+        assert memory() == "2MB"
+    finally:
+        running().execute("ALTER DATABASE postgres RESET work_mem")
+
+
+def test_the_planner_sees_keys_as_they_are_stored() -> None:
+    """A cast of a column has no statistics: ranges of keys are asked for without it."""
+    create("stored.visits", {"who": "int4", "k": "int2"}, [{"who": i % 9, "k": i % 50} for i in range(1000)])
+    running().execute("ANALYZE stored.visits")
+    facts: dict[str, Any] = {"unit": "who", "budget": dc.ApproxDP(9, "1e-6"), "values": {"k": range(50)}}
+    with tempfile.TemporaryDirectory() as folder:
+        with dc.connect(running().url(), table="stored.visits", ledger=f"{folder}/b", **facts) as session:
+            statement = session.price("SELECT k, COUNT(*) AS n FROM visits GROUP BY k", epsilon=1).statement
+        with closing(psycopg.connect(running().url())) as connection:
+            shown = "".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()))
+    assert '"discreet stored k" BETWEEN 0 AND 49' in statement
+    assert "rows=1000 " in shown

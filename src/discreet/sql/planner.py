@@ -32,7 +32,7 @@ from discreet.sql.caps import Caps
 from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
 from discreet.sql.plan import Query
 from discreet.sql.quantiles import QuantilePlan, Rank
-from discreet.sql.relations import limits_in
+from discreet.sql.relations import limits_in, units_in
 from discreet.sql.statement import Norm, Weights
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
@@ -271,6 +271,9 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
             said.append("what they lose by that is put back in proportion")
     else:
         said.append("no unit is clipped that keeps to what is declared")
+    units = sorted(units_in(query.aggregate.input))
+    if units:
+        said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
     for table, most in sorted(limits_in(query.aggregate.input)):
         said.append(f"joins let a row meet up to {most:,} rows of {table} and leave out the others")
     if not query.aggregate.keys:

@@ -31,6 +31,7 @@ __all__ = [
     "names_in",
     "tables_in",
     "unguarded",
+    "units_in",
 ]
 
 OWNER = "discreet unit"
@@ -63,6 +64,19 @@ def tables_in(relation: Relation) -> frozenset[str]:
             return frozenset[str]().union(*map(tables_in, inputs))
         case _:
             return tables_in(relation.input)
+
+
+def units_in(relation: Relation) -> frozenset[str]:
+    """The unit columns of the tables that the relation reads."""
+    match relation:
+        case Scan(table):
+            return frozenset((table.unit,)) if table.private and table.unit is not None else frozenset()
+        case Join(left, right):
+            return units_in(left) | units_in(right)
+        case Union(inputs):
+            return frozenset[str]().union(*map(units_in, inputs))
+        case _:
+            return units_in(relation.input)
 
 
 def limits_in(relation: Relation) -> frozenset[tuple[str, int]]:

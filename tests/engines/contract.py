@@ -4,6 +4,7 @@ A `Place` is an engine with a way to put rows into it; `PLACES` has them all. A 
 questions; each is planned once, and its statement is written in the dialect of every engine.
 """
 
+import os
 import random
 import tempfile
 from collections import Counter
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.engines import ibis_tables
+from tests.engines import ibis_tables, spark_tables
 from tests.engines.postgres_tables import KINDS as POSTGRES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
@@ -31,6 +32,7 @@ from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
 from discreet.engines.ibis import Ibis
 from discreet.engines.postgres import Postgres
+from discreet.engines.spark import Spark
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Table
 
@@ -41,19 +43,25 @@ ODD = {"integer": ODD_INTEGERS, "real": ODD_REALS, "text": ODD_TEXTS}
 ODD |= {"date": WORLDLY["day"].odd, "timestamp": WORLDLY["seen"].odd, "boolean": (True, False)}
 WORDS = ("E11.9", "HbA1c", "LDL", "glucose", "Oslo", "Rome", "a", "b", "x", "north", "paid", "Private", "12", "")
 SIZE = 60
+WHOLE = bool(os.environ.get("DISCREET_WHOLE_CONTRACT"))
+"""Whether slow engines are asked as much as the others."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """An engine: how it is opened, how a table is made for it, its address if it has one, how many random questions
-    it is asked, and how what it cannot do is refused."""
+    """An engine: how it is opened, how a table is made for it, its address if it has one, and how what it cannot do is
+    refused. Slow ones are asked less: `worlds` and `questions` about each, one in `step` questions of a corpus, and
+    `examples` of tables with odd rows, which then have more of them."""
 
     name: str
     opened: Callable[[], Any]
     made: Callable[[str, str, Kinds, Rows], Any]
     address: Callable[[], Any] | None = None
-    worlds: int = 0
     refusals: tuple[str, ...] = ()
+    worlds: int = 0
+    questions: int = 30
+    step: int = 1
+    examples: int = 15
 
     @contextmanager
     def engine(self, schema: str, catalog: Catalog, rows: Data) -> Iterator[Engine]:
@@ -96,6 +104,10 @@ def on_server(schema: str, name: str, kinds: Kinds, rows: Rows) -> str:
     return f"{schema}.{name}"
 
 
+def frame(schema: str, name: str, kinds: Kinds, rows: Rows) -> Any:
+    return spark_tables.framed(arrow(schema, name, kinds, rows))
+
+
 def url() -> str:
     return running().url()
 
@@ -103,7 +115,10 @@ def url() -> str:
 DUCKDB = Place("duckdb", lambda: DuckDB(threads=1), arrow)
 POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals",))
 IBIS = Place("ibis", lambda: Ibis(ibis_tables.running()), ibis_tables.create, ibis_tables.running, worlds=2)
-PLACES = (DUCKDB, POSTGRESQL, IBIS)
+IBIS = IBIS if WHOLE else replace(IBIS, step=4, examples=4)
+SPARK = Place("spark", lambda: Spark(spark_tables.running()), frame, refusals=("a real as text",), worlds=1)
+SPARK = SPARK if WHOLE else replace(SPARK, questions=6, step=35, examples=1)
+PLACES = (DUCKDB, POSTGRESQL, IBIS, SPARK)
 
 
 @dataclass(frozen=True)

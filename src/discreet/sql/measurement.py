@@ -285,15 +285,15 @@ class Measurement:
 
         `cuts` are the caps' indices, one for each weighing.
         """
-        columns = []
-        place = 0
-        for statistic in self.statistics:
-            weighing = statistic.weighing if self.weights is not None else 0
-            found, index = (groups.units, 0) if weighing == 1 else (groups.rows, place)
-            weight = self._caps(weighing).weight(cuts[weighing])
-            columns.append(found.clipped(index, weight, cuts[weighing], keys))
-            place += weighing != 1
-        return columns
+        return [self._total(j, groups, keys, cuts[s.weighing]) for j, s in enumerate(self.statistics)]
+
+    def _total(self, index: int, groups: Groups, keys: Sequence[tuple[Any, ...]], cut: int) -> list[int]:
+        weighing = self.statistics[index].weighing if self.weights is not None else 0
+        weight = self._caps(weighing).weight(cut)
+        if weighing == 1:
+            return groups.units.clipped(0, weight, cut, keys)
+        apart = sum(s.weighing == 1 for s in self.statistics[:index]) if self.weights is not None else 0
+        return groups.rows.clipped(index - apart, weight, cut, keys)
 
     def _seen(self, groups: Groups, entropy: Entropy) -> int:
         """The last octave of rows in which units can be seen."""
@@ -319,27 +319,40 @@ class Measurement:
         cuts: list[int] = [0] * WEIGHINGS
         heavy: list[Heavy] = [(0.0, 0.0)] * WEIGHINGS
         seen = self._seen(groups, entropy) if self.tallied else None
-        for each in self.searched:
+        keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
+        shown, hidden = list(range(len(keys))), None
+        columns: dict[int, list[int]] = {}
+
+        def search(each: int) -> None:
             by_groups = {(bucket, 0): count for bucket, count in groups.by_groups.items()}
             counts = by_groups if each == 1 else groups.by_rows
-            groups_shown = len(listed) if listed else TYPICAL_KEYS
+            groups_shown = len(shown) or 1 if listed or hidden is not None else TYPICAL_KEYS
             # Where max_rows is declared, intervals tell how many units lie above: no candidate is left out.
             limit = seen if self.max_rows is None else None
             cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, limit)
-        keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
-        columns = []
-        for j, exact in enumerate(self.totals(groups, keys, cuts)):
-            deviation = max(self.deviation(j, cuts[self.statistics[j].weighing]), Fraction(1))
+
+        def measure(index: int) -> None:
+            cut = cuts[self.statistics[index].weighing]
+            deviation = max(self.deviation(index, cut), Fraction(1))
             draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
             noise = draw(deviation, len(keys), entropy=entropy).tolist()
-            columns.append([value + n for value, n in zip(exact, noise, strict=True)])
-        shown = list(range(len(keys)))
-        hidden = None
+            columns[index] = [a + b for a, b in zip(self._total(index, groups, keys, cut), noise, strict=True)]
+
         if listed is None:
+            # Which groups show is found first: how many they are says how much room the sums should have.
             index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
+            if 1 in self.searched:
+                search(1)
+            measure(index)
             least = ceil(self.threshold(cuts[1]))
             hidden = least / (G * H)
-            shown = [i for i in range(len(keys)) if columns[index][i] > least]
+            shown = [i for i in shown if columns[index][i] > least]
+        for each in self.searched:
+            if each != 1 or listed is not None:
+                search(each)
+        for j in range(len(self.statistics)):
+            if j not in columns:
+                measure(j)
         # Steps are powers of two: scaling doubles by them is exact.
         steps = [float(s.grid.step / (G * H)) for s in self.statistics]
         sums = [[columns[j][i] * steps[j] for j in range(len(steps))] for i in shown]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from discreet.sql.origins import Origins
 from discreet.sql.plan import Query, Ref
 from discreet.sql.relations import names_in
-from discreet.sql.spans import Spans
+from discreet.sql.spans import FAR, Spans
 from discreet.sql.statistics import RANKED
 
 __all__ = ["by_luck", "notes"]
@@ -53,12 +53,15 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
             " heavier units lost, which the intervals do not cover unless max_rows is declared."
         )
     yield from _raised(spans)
+    unknown = [name for name, index in measured.items() if spans.unknown(index)]
+    if unknown:
+        yield f"Clipping may have taken most of {', '.join(unknown)}: intervals reach to {FAR:g} times what is left."
     yield from _noise_alone(spans, measured, places)
     yield from _computed(query, measured)
     if by_luck(query):
         yield (
             f"Rows were chosen from {len(spans.noisy.keys):,} by noisy values, which favours noise: intervals are wide"
-            " enough to hold for all of them at once."
+            " enough for the noise of all of them at once."
         )
     if spans.noisy.hidden_below is not None:
         least = f"{spans.noisy.hidden_below:,.0f}"

@@ -42,13 +42,14 @@ _LISTED = 8
 
 
 def columns(answer: Answer, level: Exactable = 0.95) -> list[Cells]:
-    """The columns to show; each measure is followed by its interval."""
+    """The columns to show; each measure is followed by its interval, which says so if it is of the noise alone."""
     spans = answer.intervals(level)
     found = []
     for name in answer.names:
         values = answer.column(name)
         if name in spans:
-            found += measured(name, values, spans[name], percent(level))
+            alone = " noise" if answer.spans.of_noise_alone(answer.measured[name]) else ""
+            found += measured(name, values, spans[name], percent(level) + alone)
         else:
             numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
             found.append(Cells(name, [shown(value) for value in values], right=numeric))

@@ -18,10 +18,12 @@ from discreet.sql.plan import Measure
 from discreet.sql.quantiles import LEVEL
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
-__all__ = ["Spans"]
+__all__ = ["FAR", "Spans"]
 
-FAR = 1e6
+FAR = 10.0
 """Ends of intervals are raised by no more than this, where hardly anything is known of what was lost."""
+UNLIKELY = 0.05
+"""The chance with which what is known of that may be wrong."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,15 @@ class Spans:
         weighings = {statistic.weighing for statistic in self.sums.needs(index)} or {0}
         return all(math.isfinite(self._lost(weighing, 0.5)) for weighing in weighings)
 
+    def of_noise_alone(self, index: int) -> bool:
+        """Whether they hold the value after clipping, and nothing is known of what that took."""
+        told = self.noisy.tally is not None and not any(s.weighing for s in self.sums.needs(index))
+        return not told and not self.covers_clipping(index)
+
+    def unknown(self, index: int) -> bool:
+        """Whether clipping may have taken nearly everything, for all that is known."""
+        return any(self.noisy.most_raised(s, self._reach(UNLIKELY)) > FAR for s in self.sums.needs(index))
+
     def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that hold the value of a measure in one row with probability at least `level`."""
         measure = self.measures[index]
@@ -52,9 +63,12 @@ class Spans:
         least, most = -math.inf, math.inf
         if measure.function == "avg" and measure.bounds is not None:
             least, most = float(measure.bounds.lower), float(measure.bounds.upper)
-        elif measure.function not in ("sum",):
+        elif measure.function == "sum" and measure.bounds is not None:
+            least = 0.0 if measure.bounds.lower >= 0 else least
+            most = 0.0 if measure.bounds.upper <= 0 else most
+        else:
             least = 0.0
-        return max(min(values), least), max(min(max(values), most), least)
+        return min(max(min(values), least), most), max(min(max(values), most), least)
 
     def _drawn(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that were drawn with the value, at one level; beyond it only the bounds are sure."""

@@ -181,3 +181,10 @@ def test_limits_that_are_declared_are_not_searched_for() -> None:
     released = fixed.release(one_group_each(100), [("a",)], Entropy.for_tests(1))
     assert released.norms == (3, 1, 3)
     assert released.heavy == ((0, 0),) * 3
+
+
+def test_groups_that_only_the_engine_tells_apart_are_no_answer() -> None:
+    """A unit with one row in each of many groups that look alike would weigh as many times its norm."""
+    Bucketed([("a",), ("a",), ("b",)], [0, 1, 0], [[1, 1, 1]], [[G, G, G]])
+    with pytest.raises(ValueError, match="one group"):
+        Bucketed([("a",), ("b",), ("a",)], [1, 0, 1], [[1, 1, 1]], [[G, G, G]])

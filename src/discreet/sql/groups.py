@@ -50,6 +50,10 @@ class Bucketed:
         numbers: dict[Key, int] = {}
         self._groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
         self._buckets = np.array(buckets, dtype=np.int64)
+        places = self._buckets * len(numbers) + self._groups
+        if len(np.unique(places)) < len(places):
+            # Groups that the engine tells apart and Python does not: their norms were not taken together.
+            raise ValueError("two rows of one group and bucket")
         # Columns that are one and the same are read once.
         columns = {id(column): column for column in (*plain, *divided)}
         read = {name: _whole(column) for name, column in columns.items()}

@@ -45,7 +45,7 @@ OLDEST = 13
 MEMORY = 1 << 17
 """Kilobytes for one table of hashes."""
 SETTINGS = {
-    "search_path": "pg_catalog",
+    "search_path": "pg_catalog, pg_temp",
     "TimeZone": "'UTC'",
     "DateStyle": "'ISO, YMD'",
     "extra_float_digits": "1",
@@ -55,7 +55,8 @@ SETTINGS = {
     "jit": "off",
     "enable_sort": "off",
 }
-"""What statements rely on. A policy that would hide rows from the role is an error, not another answer. Groups are
+"""What statements rely on, those about the catalogs too: in any other path, types, functions and operators of others
+can stand in for the system's. A policy that would hide rows from the role is an error, not another answer. Groups are
 found by hashing, which takes half the time of sorting wherever the planner guesses wrong."""
 ROOM = f"""
 SELECT set_config('work_mem', '{MEMORY}kB', false) FROM pg_catalog.pg_settings
@@ -94,6 +95,7 @@ class Postgres:
         self.dialect: Dialect = self._dialect
         self._address = address
         self._held: dict[str, _Held] = {}
+        self._path: list[str] = []
         self._lock = Lock()
         self._home = Home()
         self._cancelled = False
@@ -249,6 +251,8 @@ class Postgres:
                 self._address, autocommit=True, client_encoding="UTF8", application_name="discreet"
             )
             connection.execute("SET default_transaction_read_only = on")
+            self._path = connection.execute("SELECT pg_catalog.current_schemas(true)").fetchall()[0][0]
+            connection.execute(f"SET search_path = {SETTINGS['search_path']}".encode())
             connection.execute(ROOM)
         except self._driver.Error as error:
             failure = str(error)
@@ -307,9 +311,13 @@ class Postgres:
             connection.close()
 
     def _asked(self, statement: str, *values: object, **named_values: object) -> list[Any]:
-        """Rows of a statement about the catalogs."""
+        """Rows of a statement about the catalogs, which only reads and means the system's functions like any other."""
         with self._lock:
-            return self._opened().execute(statement.encode(), named_values or values).fetchall()
+            connection = self._begun()
+            try:
+                return connection.execute(statement.encode(), named_values or values).fetchall()
+            finally:
+                self._rolled_back(connection)
 
     def _definition(self, oid: int) -> str:
         said = [text for (text,) in self._asked(DEFINITIONS, oid)]
@@ -317,12 +325,13 @@ class Postgres:
 
     def _found(self, source: str) -> tuple[int, str, str]:
         schema, name = named(source)
-        rows = self._asked(TABLE, table=name, schema=schema)
+        rows = self._asked(TABLE, table=name, schema=schema, path=self._path)
+        rows = rows if schema else [*{row[2]: row for row in reversed(rows)}.values()]
         same = [row for row in rows if row[2] == name and row[1] == (schema or row[1])] or rows
         if len(same) != 1:
-            remedy = nearest(source, [near for (near,) in self._asked(NEAR)])
+            remedy = nearest(source, [near for (near,) in self._asked(NEAR, path=self._path)])
             raise InvalidArgument("table", source, f"the name of one table or view in {self._database}", remedy)
-        oid, there, called, _, readable = same[0]
+        oid, there, called, readable = same[0]
         if not readable:
             remedy = f"GRANT SELECT on {there}.{called}, and USAGE on its schema, to the role"
             raise InvalidArgument("table", source, "one that the role may read", remedy)

@@ -24,19 +24,22 @@ DIGITS = 18
 """So many digits fit in 64 bits."""
 
 TABLE = """
-SELECT c.oid, n.nspname, c.relname, c.relkind IN ('v', 'm'),
+SELECT c.oid, n.nspname::text, c.relname::text,
        has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND lower(c.relname) = lower(%(table)s)
-  AND CASE WHEN %(schema)s::text IS NULL THEN pg_table_is_visible(c.oid) ELSE lower(n.nspname) = lower(%(schema)s) END
-ORDER BY (c.relname = %(table)s AND n.nspname = COALESCE(%(schema)s, n.nspname)) DESC, 1
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
+  AND lower(c.relname::text) = lower(%(table)s::text)
+  AND CASE WHEN %(schema)s::text IS NULL THEN n.nspname::text = ANY (%(path)s::text[])
+      ELSE lower(n.nspname::text) = lower(%(schema)s::text) END
+ORDER BY array_position(%(path)s::text[], n.nspname::text), c.oid
 """
-"""Tables and views of a name, that which is spelled alike first."""
+"""Tables and views of a name, whatever the case; without a schema those in the role's path, as they come in it."""
 NEAR = """
-SELECT CASE WHEN pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
+SELECT CASE WHEN n.nspname::text = ANY (%(path)s::text[]) THEN c.relname::text
+       ELSE n.nspname::text || '.' || c.relname::text END
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-  AND n.nspname NOT LIKE 'pg\\_%%' AND has_schema_privilege(n.oid, 'USAGE') LIMIT 10000
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname::text NOT IN ('pg_catalog', 'information_schema')
+  AND n.nspname::text NOT LIKE 'pg\\_%%' AND has_schema_privilege(n.oid, 'USAGE') LIMIT 10000
 """
 """The names of all tables and views."""
 COLUMNS = """

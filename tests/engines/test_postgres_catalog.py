@@ -1,0 +1,139 @@
+"""What is read from the catalogs of a server: nobody else's functions take part, one budget follows the rows by
+whatever road they are reached, and what changed under a session is refused whatever the rows hold."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.ledger.servers import Server, running
+
+import discreet as dc
+from discreet.core.errors import InvalidArgument
+from discreet.engines.postgres import Postgres
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[Server]:
+    server = running()
+    server.execute(
+        "CREATE SCHEMA ward",
+        "CREATE TABLE ward.stays (who int8, x float8)",
+        "INSERT INTO ward.stays SELECT i, 1 FROM generate_series(1, 100) AS i",
+        "CREATE ROLE mallory LOGIN",
+        "CREATE ROLE steward LOGIN",
+        "GRANT USAGE ON SCHEMA ward TO steward",
+        "GRANT SELECT ON ward.stays TO steward",
+    )
+    yield server
+    server.execute("DROP SCHEMA ward CASCADE", "DROP OWNED BY mallory, steward", "DROP ROLE mallory, steward")
+
+
+def value(statement: str) -> Any:
+    with closing(psycopg.connect(running().url(), autocommit=True)) as connection:
+        return connection.execute(statement.encode()).fetchall()[0][0]
+
+
+def facts(folder: Path, table: str, **more: Any) -> dict[str, Any]:
+    declared = {"table": table, "unit": "who", "budget": dc.ApproxDP(20, "1e-6"), "ledger": folder / "books"}
+    return declared | more
+
+
+WRITE = """
+  PERFORM pg_catalog.set_config('default_transaction_read_only', 'off', false);
+  BEGIN INSERT INTO trap.loot VALUES (current_user); EXCEPTION WHEN OTHERS THEN NULL; END;
+"""
+FUNCTIONS = {
+    "lower(name)": ("text", "pg_catalog.lower($1::text)"),
+    "lower(text)": ("text", "pg_catalog.lower($1)"),
+    "pg_table_is_visible(oid)": ("bool", "pg_catalog.pg_table_is_visible($1)"),
+    "has_schema_privilege(oid, text)": ("bool", "true"),
+    "has_any_column_privilege(oid, text)": ("bool", "true"),
+    "format_type(oid, int4)": ("text", "'text'"),
+    "pg_get_viewdef(oid)": ("text", "'SELECT 1'"),
+    "current_database()": ("name", "'other'"),
+    "current_setting(text)": ("text", "'UTF8'"),
+    "set_config(text, text, bool)": ("text", "''"),
+    "same(name, name)": ("bool", "$1::text OPERATOR(pg_catalog.=) $2::text"),
+    "same(name, text)": ("bool", "$1::text OPERATOR(pg_catalog.=) $2"),
+    "same(text, text)": ("bool", "$1 OPERATOR(pg_catalog.=) $2"),
+    "same(oid, oid)": ("bool", "$1 OPERATOR(pg_catalog.=) $2"),
+    "joined(name, text)": ("text", "'x'"),
+    "joined(text, text)": ("text", "'x'"),
+}
+OPERATORS = [("=", "same", pair) for pair in ("name name", "name text", "text text", "oid oid")]
+OPERATORS += [("||", "joined", pair) for pair in ("name text", "text text")]
+
+
+@pytest.fixture
+def trap(server: Server) -> Iterator[None]:
+    """A schema of somebody else's before that of the system, in the path of a role; what runs in it leaves a trace."""
+    server.execute(
+        "CREATE SCHEMA trap AUTHORIZATION mallory",
+        "GRANT USAGE ON SCHEMA trap TO PUBLIC",
+        "ALTER ROLE steward SET search_path = trap, ward, pg_catalog",
+    )
+    made = ["CREATE TABLE trap.loot (who text)", "GRANT INSERT ON trap.loot TO PUBLIC"]
+    for head, (kind, result) in FUNCTIONS.items():
+        body = f"BEGIN {WRITE} RETURN {result}; END"
+        made.append(f"CREATE FUNCTION trap.{head} RETURNS {kind} LANGUAGE plpgsql AS $${body}$$")
+    for sign, function, pair in OPERATORS:
+        left, right = pair.split()
+        made.append(f"CREATE OPERATOR trap.{sign} (FUNCTION = trap.{function}, LEFTARG = {left}, RIGHTARG = {right})")
+    with closing(psycopg.connect(server.url("mallory"), autocommit=True)) as connection:
+        for statement in made:
+            connection.execute(statement.encode())
+    yield
+    server.execute("DROP SCHEMA trap CASCADE", "ALTER ROLE steward RESET search_path")
+
+
+def test_functions_and_operators_of_others_never_run(trap: None, tmp_path: Path) -> None:
+    url = running().url("steward")
+    with closing(psycopg.connect(url, autocommit=True)) as connection:
+        connection.execute("SELECT lower('A'::text)")
+        assert connection.execute("SELECT count(*) FROM pg_settings WHERE name = 'jit'").fetchall() == [(1,)]
+    caught = value("SELECT count(*) FROM trap.loot")
+    assert caught > 1
+    with dc.connect(url, **facts(tmp_path, "Stays")) as session:
+        assert session.sql("SELECT COUNT(*) AS n FROM stays", epsilon=5).rows
+        assert '"ward"."stays"' in session.price("SELECT COUNT(*) AS n FROM stays", epsilon=4).statement
+    with pytest.raises(InvalidArgument, match="stays"):
+        dc.connect(url, **facts(tmp_path, "stayz"))
+    assert value("SELECT count(*) FROM trap.loot") == caught
+
+
+def test_types_and_tables_in_pg_temp_stand_in_for_nothing(trap: None) -> None:
+    url = running().url("steward") + "?options=-c%20search_path%3Dpg_temp,ward,public"
+    engine: Any = Postgres(url)
+    body = f"BEGIN {WRITE} RETURN true; END"
+    engine._connection.execute("SET default_transaction_read_only = off")
+    for statement in (
+        f"CREATE FUNCTION pg_temp.leak(text) RETURNS bool LANGUAGE plpgsql AS $${body}$$",
+        *(
+            f"CREATE DOMAIN pg_temp.{kind} AS pg_catalog.{kind} CHECK (pg_temp.leak(VALUE::pg_catalog.text))"
+            for kind in ("oid", "text", "float8", "int8")
+        ),
+        "CREATE TEMP TABLE stays (who pg_catalog.int8, x pg_catalog.float8)",
+        "CREATE TEMP TABLE mine (who pg_catalog.int8)",
+    ):
+        engine._connection.execute(statement)
+    engine.add("stays", "stays", unit="who")
+    assert engine.run(f"SELECT COUNT(*), SUM(CAST(x AS float8)) FROM {engine.dialect.table('stays')}") == [(100, 100.0)]
+    with pytest.raises(InvalidArgument, match="one table or view"):
+        engine.add("mine", "mine")
+    engine.close()
+    assert value("SELECT count(*) FROM trap.loot") == 0
+
+
+def test_the_first_of_a_name_in_the_path_is_meant(server: Server) -> None:
+    server.execute("CREATE TABLE public.stays (who int8, far int8)")
+    try:
+        for path, column in (("ward,public", "x"), ("public,ward", "far")):
+            engine = Postgres(f"{server.url()}?options=-c%20search_path%3D{path}")
+            engine.add("stays", "stays")
+            assert [c.name for c in engine.columns("stays")] == ["who", column]
+            engine.close()
+    finally:
+        server.execute("DROP TABLE public.stays")

@@ -26,9 +26,11 @@ ALLOWED = {
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},
-    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "certificate", "custody"},
+    "allowance": {"core", "sql", "ledger"},
+    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "certificate", "custody"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
-    "app": {"core", "sql", "engines", "certificate", "custody", "ledger", "session", "connection", "samples"},
+    "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}
+    | {"samples"},
 }
 # Slow to import: only inside the functions that need them.
 HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}

@@ -33,11 +33,12 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
+from discreet import allowance
 from discreet.certificate import digest, loss_to_json
-from discreet.core.errors import AnswerFailed, EngineUnavailable, EntropyFailure, InvalidArgument
+from discreet.core.errors import AnswerFailed, BudgetExceeded, EngineUnavailable, EntropyFailure, InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
-from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.losses import Loss
 from discreet.core.numerals import loss as loss_text
 from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
@@ -53,7 +54,7 @@ from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
 from discreet.sql.plan import Expression, Query
-from discreet.sql.planner import Budget, Expected, epsilon_for, expected, gaussian_event, loss_of, plan, words
+from discreet.sql.planner import Budget, Expected, epsilon_for, expected, loss_of, plan, words
 from discreet.sql.quantiles import Cells, Rank
 from discreet.sql.relations import is_owned, tables_in
 from discreet.sql.showing import quote_html, session_html
@@ -68,8 +69,6 @@ FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
 LONGEST_NOTE = 1000
 """Characters of a question that the books keep for the steward to read."""
-PARTS = 1000
-"""`remaining` is found to this part of the budget."""
 
 
 @dataclass(frozen=True)
@@ -182,27 +181,12 @@ class Session:
     @property
     def spent(self) -> Loss:
         """What was charged so far, all composed."""
-        events = tuple(self._ledger.events(self._account))
-        if not events:
-            return PureDP(0) if isinstance(self._budget, PureDP) else ApproxDP(0, 0)
-        return loss_of(events, self._budget)
+        return allowance.spent(self._ledger, self._account, self._budget)
 
     @property
     def remaining(self) -> Loss:
         """The most that one more question may cost; several smaller ones may cost more together."""
-        budget = self._budget
-        if isinstance(budget, PureDP):
-            return self._ledger.remaining(self._account)
-        room = self._ledger.remaining(self._account)
-        most = room.epsilon if isinstance(room, ApproxDP) else Fraction(0)
-        low, high = 0, PARTS
-        # What is known to fit is not tried; the middles are the same each time, and calibrations are remembered.
-        while low < high:
-            middle = (low + high + 1) // 2
-            epsilon = budget.epsilon * middle / PARTS
-            fits = epsilon <= most or self._ledger.fits(self._account, gaussian_event(epsilon, budget.delta))
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return ApproxDP(max(most, budget.epsilon * low / PARTS), budget.delta)
+        return allowance.remaining(self._ledger, self._account, self._budget)
 
     def price(self, text: str, *, epsilon: Exactable | None = None, error: Exactable | None = None) -> Quote:
         """The cost of a question and how good its answer will be, from declared facts alone; nothing is spent.
@@ -231,7 +215,10 @@ class Session:
         # A seeded answer is another question: it never stands in for a private one.
         question = asked.question if source.private else f"not private {asked.question}"
         note = " ".join(text.split())[:LONGEST_NOTE]
-        charge = self._ledger.charge(self._account, asked.measurement.events, question, note=note)
+        try:
+            charge = self._ledger.charge(self._account, asked.measurement.events, question, note=note)
+        except BudgetExceeded as refusal:
+            raise BudgetExceeded(asked.loss, self.remaining, refusal.remedy) from None
         payload = charge.payload
         if payload is None:
             payload = self._ledger.complete(charge, self._run(asked, source))

@@ -9,9 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from discreet import allowance
 from discreet.app.pictures import gauge
 from discreet.app.settings import Settings
 from discreet.core.cells import Cells
@@ -57,7 +59,18 @@ def standings(settings: Settings) -> list[Standing]:
         nothing = PureDP(0) if isinstance(settings.budget, PureDP) else ApproxDP(0, 0)
         return [Standing((settings.dataset,), settings.budget, nothing, settings.budget, Fraction(0))]
     with opened(settings) as ledger:
-        return [ledger.standing(path)[-1] for path in ledger.accounts()]
+        return [_told(ledger, path) for path in ledger.accounts()]
+
+
+def _told(ledger: Ledger, path: tuple[str, ...]) -> Standing:
+    """How an account stands: what its charges cost together, and the most that one more question may."""
+    lineage = ledger.standing(path)
+    dataset, standing = lineage[0], lineage[-1]
+    budget = standing.budget or dataset.budget
+    if not isinstance(budget, PureDP | ApproxDP):
+        return standing
+    left = None if standing.budget is None else allowance.remaining(ledger, path, budget)
+    return replace(standing, spent=allowance.spent(ledger, path, budget), remaining=left)
 
 
 def standing_cells(found: list[Standing]) -> list[Cells]:
@@ -66,7 +79,7 @@ def standing_cells(found: list[Standing]) -> list[Cells]:
         Cells("account", [_indented(s.account) for s in found]),
         Cells("budget", ["" if s.budget is None else brief(s.budget) for s in found], firm=True),
         Cells("spent", [brief(s.spent) for s in found], firm=True),
-        Cells("left", ["" if s.remaining is None else brief(s.remaining, down=True) for s in found], firm=True),
+        Cells("left for one", ["" if s.remaining is None else brief(s.remaining, down=True) for s in found], firm=True),
         Cells("used", [f"{gauge(float(s.used), 8)} {_percent(float(s.used)):>7}" for s in found], True, True),
     ]
 

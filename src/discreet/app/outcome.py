@@ -70,7 +70,7 @@ class Outcome:
             "intervals": {name: [[plain(low), plain(high)] for low, high in s] for name, s in self.spans.items()},
             "loss": loss_record(answer.loss),
             "free": self.free,
-            "budget": standing_record(self.standing),
+            "budget": {name: standing_record(self.standing)[name] for name in ("account", "budget", "used")},
             "notes": list(answer.notes),
             "private": answer.private,
             "certificate": answer.certificate,

@@ -48,6 +48,7 @@ class BudgetExceeded(DiscreetError):
     def __init__(self, asked: object, remaining: object, remedy: str) -> None:
         self.asked = asked
         self.remaining = remaining
+        self.remedy = remedy
         super().__init__(f"the charge {asked} exceeds the remaining budget {remaining}; {remedy}")
 
 

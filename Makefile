@@ -11,17 +11,23 @@ JAVA := (test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq op
 .PHONY: demo test lint bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	@echo "installing into $(VENV), about two minutes"
+	@echo "installing into $(VENV), with what tests need: two minutes or more"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
 	@command -v java > /dev/null || test -x "$$JAVA_HOME/bin/java" || $(JAVA) || echo "tests on Spark need Java 17"
+	touch $@
+
+$(VENV)/light: pyproject.toml constraints.txt
+	@echo "installing into $(VENV), about a minute"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[plots]'
 	touch $@
 
 $(VENV)/benched: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
 	touch $@
 
-demo: $(VENV)/installed
+demo: $(VENV)/light
 	$(BIN)/discreet demo
 
 test: lint

@@ -384,3 +384,10 @@ def test_no_file_is_private_and_public_at_once(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE visits AS SELECT 1 AS who; CREATE TABLE towns AS SELECT 'Oslo' AS city")
     both = tmp_path / "both.duckdb"
     dc.connect(both, table="visits", unit="who", budget=budget, public={"towns": both}).close()
+
+
+@pytest.mark.parametrize("address", ["mysql://ann:secret@data/hospital", "bigquery://secret", "s3://secret/visits.parquet"])
+def test_addresses_of_unknown_kinds_are_refused_unseen(address: str) -> None:
+    with pytest.raises(dc.InvalidArgument, match="postgresql://") as refused:
+        dc.connect(address, **FACTS, table="visits")
+    assert "secret" not in str(refused.value)

@@ -206,3 +206,13 @@ def test_the_configuration_is_found_from_below_and_by_name(run: Commands, monkey
     assert away.json("query", COUNT, "-e", "0.5")["free"]
     monkeypatch.setenv("DISCREET_CONFIG", "/nowhere.toml")
     assert "discreet init" in away("query", COUNT, "-e", "0.5", code=2).stderr
+
+
+def test_init_does_not_write_what_books_that_are_there_contradict(empty: Commands) -> None:
+    begun = ("init", "visits.parquet", "--unit", "patient")
+    empty(*begun, "--epsilon", "3", "--delta", "1e-6")
+    empty("query", "SELECT COUNT(*) AS n FROM visits", "-e", "0.1")
+    (empty.folder / "discreet.toml").unlink()
+    assert "the budget of 'visits'" in empty(*begun, "--epsilon", "3", code=2).stderr
+    assert not (empty.folder / "discreet.toml").exists()
+    empty(*begun, "--epsilon", "3", "--delta", "1e-6")

@@ -20,6 +20,7 @@ from discreet.core.domains import Categories
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import Postgres, is_address, named
+from discreet.ledger.addresses import exists
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.sql.catalog import Table
 
@@ -115,7 +116,10 @@ def create(
         tables[name] = NewTable(here, name, public=True, table=there).record(folder, server)
     found |= {"tables": tables} if tables else {}
     text = f"# What discreet may tell about these tables, and at what price.\n\n{written(found)}"
-    sound(path, text)
+    settings = sound(path, text)
+    if settings.first is not None and exists(settings.books):
+        # Books that are there already must be those of this file.
+        connect(**settings.arguments()).close()
     put(path, text)
     return path
 

@@ -17,6 +17,7 @@ Short tables are copied into the engine when they are added, long ones are read 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -144,6 +145,10 @@ class DuckDB:
         """
         if table.lower() in {name.lower() for name in self._held}:
             raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        if isinstance(source, str) and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)):
+            # Not shown whole: an address may hold a password.
+            remedy = "give a path, postgresql://…, a session of Spark or a connection of ibis; see docs/engines.md"
+            raise InvalidArgument("source", f"{scheme[1]}://…", "of a kind that is known", remedy)
         owning = _Owning(unit, links)
         try:
             self._held[table] = self._added(table, source, types or {}, hints or {}, owning, private)

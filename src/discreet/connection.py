@@ -152,6 +152,7 @@ def connect(
         engine.seal()
         owned = (name, *others)
         _check_apart(engine, owned, open_to_all)
+        _check_seen(engine, owned, dataset)
         books = _books(source, ledger, [path for called in owned for path in engine.paths(called)])
         claims = _claims(engine, owned, tuple(open_to_all), _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
@@ -334,6 +335,14 @@ def _check_apart(engine: _Engine, owned: Iterable[str], public: Iterable[str]) -
         if first & second or same:
             remedy = "leave it out of public, or write what may be told elsewhere"
             raise InvalidArgument("public", other, f"no rows of {one}, which is private", remedy)
+
+
+def _check_seen(engine: _Engine, owned: Iterable[str], dataset: str | None) -> None:
+    """That it is known, or said, whose books a view is to continue."""
+    for table in owned if dataset is None else ():
+        if isinstance(engine, Postgres) and (unseen := engine.unseen(table)):
+            remedy = 'write dataset="…", the data set of the tables it reads, or give the function a body BEGIN ATOMIC'
+            raise InvalidArgument("table", table, f"a view that tells what it reads; {unseen[0]}() does not", remedy)
 
 
 def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:

@@ -137,3 +137,93 @@ def test_the_first_of_a_name_in_the_path_is_meant(server: Server) -> None:
             engine.close()
     finally:
         server.execute("DROP TABLE public.stays")
+
+
+def spent_before(table: str, folder: Path, **more: Any) -> bool:
+    """Whether a table goes on with books in which something was asked; if not it is asked something."""
+    with dc.connect(running().url(), **facts(folder, table, **more)) as session:
+        before = session.spent.epsilon > 0
+        session.sql(f"SELECT COUNT(*) AS n FROM {session._catalog.tables[0].name}", epsilon=1)
+        return before
+
+
+@pytest.mark.parametrize(
+    ("parent", "join"),
+    [
+        ("PARTITION BY RANGE (who)", "ALTER TABLE ward.whole ATTACH PARTITION ward.part FOR VALUES FROM (0) TO (50)"),
+        ("", "ALTER TABLE ward.part INHERIT ward.whole"),
+    ],
+    ids=["partition", "inheritance"],
+)
+def test_a_part_asked_first_is_a_part_of_the_whole(parent: str, join: str, server: Server, tmp_path: Path) -> None:
+    server.execute(
+        f"CREATE TABLE ward.whole (who int8, x float8) {parent}",
+        "CREATE TABLE ward.part (who int8, x float8)",
+        "CREATE VIEW ward.over AS SELECT * FROM ward.whole",
+    )
+    try:
+        assert not spent_before("ward.part", tmp_path)
+        server.execute(join)
+        assert spent_before("ward.over", tmp_path)
+        assert spent_before("ward.whole", tmp_path)
+    finally:
+        server.execute("DROP TABLE ward.whole, ward.part CASCADE")
+
+
+TABLE = "RETURNS TABLE (who int8, x float8) LANGUAGE sql STABLE"
+ROADS = {
+    "atomic": f"CREATE FUNCTION ward.f() {TABLE} BEGIN ATOMIC SELECT * FROM ward.stays; END",
+    "text": f"CREATE FUNCTION ward.f() {TABLE} AS 'SELECT * FROM ward.stays'",
+}
+ABOVE = f"CREATE FUNCTION ward.g() {TABLE} BEGIN ATOMIC SELECT * FROM ward.f(); END"
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("function", ["f", "g"])
+def test_views_of_functions_have_no_budget_of_their_own(
+    road: str, function: str, server: Server, tmp_path: Path
+) -> None:
+    server.execute(ROADS[road], ABOVE, f"CREATE VIEW ward.called AS SELECT * FROM ward.{function}()")
+    try:
+        assert not spent_before("ward.stays", tmp_path, dataset="stays")
+        if road == "atomic":
+            assert spent_before("ward.called", tmp_path)
+        else:
+            with pytest.raises(InvalidArgument, match=r"f\(\) does not.*dataset="):
+                dc.connect(server.url(), **facts(tmp_path, "ward.called"))
+            assert spent_before("ward.called", tmp_path, dataset="stays")
+    finally:
+        server.execute("DROP FUNCTION ward.f() CASCADE")
+
+
+def test_operators_and_texts_that_are_run_are_seen_or_refused(server: Server, tmp_path: Path) -> None:
+    body = "AS 'SELECT $1 + (SELECT count(*) FROM ward.stays)'"
+    server.execute(
+        f"CREATE FUNCTION ward.more(int8, int8) RETURNS int8 LANGUAGE sql STABLE {body}",
+        "CREATE OPERATOR ward.+ (FUNCTION = ward.more, LEFTARG = int8, RIGHTARG = int8)",
+        "CREATE VIEW ward.signs AS SELECT 1::int8 OPERATOR(ward.+) 2::int8 AS who",
+        "CREATE VIEW ward.texts AS SELECT r.who FROM query_to_xml('SELECT * FROM ward.stays', true, false, '') AS q, "
+        "XMLTABLE('/table/row' PASSING q COLUMNS who int8) AS r",
+        "CREATE VIEW ward.plain AS SELECT abs(who) AS who FROM ward.stays WHERE lower(x::text) <> 'nan'",
+    )
+    try:
+        for table, function in (("signs", "more"), ("texts", "query_to_xml")):
+            with pytest.raises(InvalidArgument, match=function):
+                dc.connect(server.url(), **facts(tmp_path, f"ward.{table}"))
+        assert not spent_before("ward.plain", tmp_path)
+        assert spent_before("ward.stays", tmp_path)
+    finally:
+        server.execute("DROP FUNCTION ward.more CASCADE", "DROP VIEW ward.texts, ward.plain")
+
+
+def test_a_function_that_changed_under_a_view_is_noticed(server: Server, tmp_path: Path) -> None:
+    made = "CREATE OR REPLACE FUNCTION ward.least() RETURNS int LANGUAGE sql STABLE AS 'SELECT {}'"
+    server.execute(made.format(10), "CREATE VIEW ward.few AS SELECT * FROM ward.stays WHERE who <= ward.least()")
+    try:
+        with dc.connect(server.url(), **facts(tmp_path, "ward.few", dataset="stays")) as session:
+            session.sql("SELECT COUNT(*) AS n FROM few", epsilon=1)
+            server.execute(made.format(90))
+            with pytest.raises(InvalidArgument, match="connect again"):
+                session.sql("SELECT COUNT(*) AS n FROM few", epsilon=2)
+    finally:
+        server.execute("DROP FUNCTION ward.least CASCADE")

@@ -6,8 +6,10 @@ A question is one SELECT made from the plan; names of functions mean those of th
 The password stays with the driver, which also takes it from PGPASSWORD, a .pgpass file or a service file: no message
 and no representation shows it. Needs the driver: `pip install 'discreet[postgres]'`.
 
->>> is_address("postgresql://ann@data.example/hospital"), is_address("visits.csv")
-(True, False)
+>>> Postgres("postgresql://ann:secret@data:port/hospital")     # doctest: +ELLIPSIS
+Traceback (most recent call last):
+    ...
+discreet.core.errors.InvalidArgument: source='postgresql://data:port/hospital' must be a server that lets us in...
 """
 
 from __future__ import annotations
@@ -27,7 +29,18 @@ from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import Home
 from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
-from discreet.engines.postgres_catalog import COLUMNS, DEFINITIONS, NEAR, ORIGINS, TABLE, Reading, named, reading
+from discreet.engines.postgres_addresses import is_address, remedy_for, stripped
+from discreet.engines.postgres_catalog import (
+    COLUMNS,
+    DEFINITIONS,
+    NEAR,
+    ORIGINS,
+    READERS,
+    TABLE,
+    Reading,
+    named,
+    reading,
+)
 from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Column, Type, nearest
@@ -71,11 +84,6 @@ BEGIN = "; ".join(
 )
 
 
-def is_address(source: object) -> bool:
-    """Whether a source is the address of a server."""
-    return isinstance(source, str) and re.match(r"postgres(ql)?://", source) is not None
-
-
 @dataclass(frozen=True)
 class _Held:
     oid: int
@@ -83,6 +91,7 @@ class _Held:
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
     definition: str
+    unseen: tuple[str, ...]
     unique: tuple[str, ...] = ()
     units: str | None = None
 
@@ -147,13 +156,13 @@ class Postgres:
                 raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
         self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {quoted(schema)}.{quoted(name)}"
         columns = tuple(Column(read.name, read.type) for read in readings.values())
-        origins = self._asked(ORIGINS, oid, oid)
+        origins = self._asked(ORIGINS, oid=oid)
         sources = [f"{self._place}/{there}.{called}" for there, called, _, _ in origins]
         # A table that was renamed is still the same.
         sources += [f"{self._place}/{number}" for _, _, number, stored in origins if stored]
-        held = _Held(
-            oid, tuple(sources), columns, omitted, self._definition(oid), units=None if owner is None else owner.family
-        )
+        definition, unseen = self._definition(oid)
+        units = None if owner is None else owner.family
+        held = _Held(oid, tuple(sources), columns, omitted, definition, unseen, units=units)
         self._held[table] = held
         self._check_readable(table)
         if not private:
@@ -168,13 +177,18 @@ class Postgres:
         return held.sources[0] + held.definition
 
     def sources(self, table: str) -> tuple[str, ...]:
-        """What the books know it by: itself, then the tables that a view reads and those it is a part of."""
+        """What the books know it by: itself, then the tables that a view reads, their parts, and what has it as a
+        part."""
         return self._of(table).sources
+
+    def unseen(self, table: str) -> tuple[str, ...]:
+        """Functions that a view uses and that may read tables of which the catalogs know nothing."""
+        return self._of(table).unseen
 
     def definition(self, table: str) -> str:
         """A digest of what a view says, empty for a table; refused if it says something else by now."""
         held = self._of(table)
-        if held.definition and self._definition(held.oid) != held.definition:
+        if held.definition and self._definition(held.oid)[0] != held.definition:
             remedy = "see whether it still is what you want, and connect again"
             raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
         return held.definition
@@ -259,7 +273,7 @@ class Postgres:
         except ValueError:
             failure = "invalid"
         if failure is not None:
-            raise InvalidArgument("source", _shown(self._address), "a server that lets us in", _remedy(failure))
+            raise InvalidArgument("source", stripped(self._address), "a server that lets us in", remedy_for(failure))
         version = connection.info.server_version // 10_000
         if version < OLDEST:
             connection.close()
@@ -310,18 +324,21 @@ class Postgres:
         except self._driver.Error:
             connection.close()
 
-    def _asked(self, statement: str, *values: object, **named_values: object) -> list[Any]:
+    def _asked(self, statement: str, **values: object) -> list[Any]:
         """Rows of a statement about the catalogs, which only reads and means the system's functions like any other."""
         with self._lock:
             connection = self._begun()
             try:
-                return connection.execute(statement.encode(), named_values or values).fetchall()
+                return connection.execute(statement.encode(), values or None).fetchall()
             finally:
                 self._rolled_back(connection)
 
-    def _definition(self, oid: int) -> str:
-        said = [text for (text,) in self._asked(DEFINITIONS, oid)]
-        return f"#{sha256(chr(0).join(said).encode()).hexdigest()[:16]}" if said else ""
+    def _definition(self, oid: int) -> tuple[str, tuple[str, ...]]:
+        """A digest of what a view says, empty for a table, and functions in it that may read anything."""
+        found = self._asked(DEFINITIONS, oid=oid)
+        said = chr(0).join(text for text, _ in found)
+        unseen = [*READERS.findall(said), *(function for _, function in found if function)]
+        return f"#{sha256(said.encode()).hexdigest()[:16]}" if found else "", tuple(unseen)
 
     def _found(self, source: str) -> tuple[int, str, str]:
         schema, name = named(source)
@@ -343,7 +360,7 @@ class Postgres:
 
     def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
         readings, omitted = {}, []
-        for name, kind, typmod, shown, readable in self._asked(COLUMNS, oid):
+        for name, kind, typmod, shown, readable in self._asked(COLUMNS, oid=oid):
             read = reading(name, kind, typmod) if readable else None
             if read is None or name.lower() in readings:
                 why = shown if readable and read is None else "permission denied" if read is None else "a name twice"
@@ -409,25 +426,3 @@ def _driver() -> Any:
             "source", "postgresql://…", "read with the driver psycopg, which is not installed", remedy
         )
     return import_module("psycopg")
-
-
-def _shown(address: str) -> str:
-    """The address without user, password and options."""
-    place = re.sub(r"^[^:]+://", "", address).rpartition("@")[2]
-    return "postgresql://" + re.split(r"[?#]", place)[0]
-
-
-def _remedy(failure: str) -> str:
-    """What may help; the driver gives no code here, so the words of the server have to do."""
-    said = failure.lower()
-    if "password" in said or "authentication" in said or "pg_hba" in said:
-        return "put the right password into .pgpass or PGPASSWORD, and see to the server's pg_hba.conf"
-    if "does not exist" in said:
-        return "the database or the role does not exist: correct the address"
-    if "translate host name" in said or "resolve" in said:
-        return "the host is not known: correct the address"
-    if "invalid" in said or "missing" in said:
-        return "write postgresql://user@host:port/database, with %40, %3A and %2F for @, : and / in names"
-    if "too many" in said or "remaining connection slots" in said:
-        return "raise max_connections of the server, or try again"
-    return "see whether the server runs and the address is right, and try again"

@@ -18,7 +18,7 @@ from discreet.engines.postgres_reals import LARGEST
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Type
 
-__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "TABLE", "Reading", "named", "reading"]
+__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE", "Reading", "named", "reading"]
 
 DIGITS = 18
 """So many digits fit in 64 bits."""
@@ -46,7 +46,7 @@ COLUMNS = """
 WITH RECURSIVE base AS (
   SELECT a.attnum, a.attname, a.atttypid AS oid, a.atttypmod AS typmod,
          format_type(a.atttypid, a.atttypmod) AS shown, has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
-  FROM pg_catalog.pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+  FROM pg_catalog.pg_attribute a WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
   SELECT b.attnum, b.attname, t.typbasetype, t.typtypmod, b.shown, b.readable
   FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd'
@@ -58,36 +58,60 @@ WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
 """Names and types of a table's columns; a domain is what it is made of."""
 BELOW = """
-WITH RECURSIVE below(oid) AS (
-  SELECT %s::oid
+WITH RECURSIVE below(class, oid) AS (
+  SELECT 'pg_catalog.pg_class'::regclass::oid, %(oid)s::oid
   UNION
-  SELECT d.refobjid FROM below
-  JOIN pg_catalog.pg_rewrite r ON r.ev_class = below.oid
-  JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
-   AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjid <> below.oid
-  JOIN pg_catalog.pg_class c ON c.oid = d.refobjid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  SELECT found.class, found.oid FROM below CROSS JOIN LATERAL (
+    SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_rewrite r
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND d.objid = r.oid
+    WHERE below.class = 'pg_catalog.pg_class'::regclass AND r.ev_class = below.oid AND r.ev_type = '1'
+    UNION ALL
+    SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend d
+    WHERE below.class <> 'pg_catalog.pg_class'::regclass AND d.classid = below.class AND d.objid = below.oid
+    UNION ALL
+    SELECT below.class, i.inhrelid FROM pg_catalog.pg_inherits i
+    WHERE below.class = 'pg_catalog.pg_class'::regclass AND i.inhparent = below.oid
+  ) AS found(class, oid)
+  LEFT JOIN pg_catalog.pg_class c ON found.class = 'pg_catalog.pg_class'::regclass AND c.oid = found.oid
+  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+     OR found.class IN ('pg_catalog.pg_proc'::regclass, 'pg_catalog.pg_operator'::regclass)
 )
 """
+"""A table or view with its parts and what it reads, through views, operators and functions."""
 DEFINITIONS = (
     BELOW
     + """
-SELECT pg_get_viewdef(below.oid) FROM below JOIN pg_catalog.pg_class c ON c.oid = below.oid
-WHERE c.relkind IN ('v', 'm') ORDER BY below.oid
+SELECT pg_get_viewdef(c.oid) COLLATE "C" AS said, NULL
+FROM below JOIN pg_catalog.pg_class c ON below.class = 'pg_catalog.pg_class'::regclass AND c.oid = below.oid
+WHERE c.relkind IN ('v', 'm')
+UNION ALL
+SELECT CASE WHEN p.prokind <> 'a' THEN pg_get_functiondef(p.oid)
+       ELSE (SELECT a::text FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid::oid = p.oid) END,
+       CASE WHEN NOT (p.prokind = 'a' OR to_jsonb(p) ->> 'prosqlbody' IS NOT NULL
+                      OR l.lanname::text IN ('c', 'internal') AND p.provolatile = 'i') THEN p.proname::text END
+FROM below JOIN pg_catalog.pg_proc p ON below.class = 'pg_catalog.pg_proc'::regclass AND p.oid = below.oid
+JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384
+ORDER BY said
 """
 )
-"""What a view, and the views it reads, say; nothing for a table."""
+"""What a view, and the views and functions it uses, say, nothing for a table; and the name of a function of which the
+catalogs do not know what it reads. They do of bodies that the server has parsed (BEGIN ATOMIC); functions that only an
+administrator can make are believed to read nothing if they say so (IMMUTABLE)."""
+READERS = re.compile(r"\b((?:query|table|schema|database|cursor)_to_xml\w*|ts_(?:stat|rewrite)|lo_?get|pg_read_\w+)\(")
+"""Functions of the system that read what a text or a number names."""
 ORIGINS = (
     BELOW[:-2]
     + """
 ), above(oid) AS (
-  SELECT oid FROM below UNION SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.oid
+  SELECT oid FROM below WHERE class = 'pg_catalog.pg_class'::regclass
+  UNION SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.oid
 )
-SELECT n.nspname, c.relname, c.oid, c.relkind IN ('r', 'p', 'f')
+SELECT n.nspname::text, c.relname::text, c.oid, c.relkind IN ('r', 'p', 'f')
 FROM above JOIN pg_catalog.pg_class c ON c.oid = above.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY above.oid <> %s, 1, 2
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY above.oid <> %(oid)s, 1, 2
 """
 )
-"""The table itself, what it reads if it is a view, and what it is a part of."""
+"""The table itself, what it reads if it is a view, their parts, and what they are parts of."""
 
 
 @dataclass(frozen=True)

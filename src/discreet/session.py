@@ -290,8 +290,8 @@ class Session:
         return asked.prepared()
 
     def _sources(self, query: Query) -> dict[str, str]:
-        """Where the tables of a query are; the first one is the data set itself, wherever it is kept, but as a view
-        it is also what it says."""
+        """Where the tables of a query are; the first one is the data set itself, wherever it is kept, but where a data
+        set has several it is also which, and as a view what it says."""
         first, used = self._catalog.tables[0].name, sorted(tables_in(query.aggregate.input))
         said = {name: self._engine.definition(name) for name in used}
         others = {name: self._engine.identity(name) for name in used if name != first}

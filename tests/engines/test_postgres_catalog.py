@@ -227,3 +227,43 @@ def test_a_function_that_changed_under_a_view_is_noticed(server: Server, tmp_pat
                 session.sql("SELECT COUNT(*) AS n FROM few", epsilon=2)
     finally:
         server.execute("DROP FUNCTION ward.least CASCADE")
+
+
+def test_a_stored_answer_of_the_whole_is_not_that_of_a_part_with_its_name(server: Server, tmp_path: Path) -> None:
+    server.execute(
+        "CREATE SCHEMA attic",
+        "CREATE TABLE ward.beds (who int8) PARTITION BY RANGE (who)",
+        "CREATE TABLE attic.beds PARTITION OF ward.beds FOR VALUES FROM (0) TO (100)",
+        "CREATE TABLE attic.others PARTITION OF ward.beds FOR VALUES FROM (100) TO (10000)",
+        "INSERT INTO ward.beds SELECT generate_series(0, 4999)",
+        "CREATE VIEW attic.stays AS SELECT * FROM ward.stays WHERE who <= 3",
+    )
+    try:
+        for tables, counts in (
+            (("ward.beds", "attic.beds", "ward.beds"), (5000, 100, 5000)),
+            (("ward.stays", "attic.stays", "ward.stays"), (100, 3, 100)),
+        ):
+            found = []
+            for table in tables:
+                with dc.connect(server.url(), **facts(tmp_path, table)) as session:
+                    name = session.account[0]
+                    found.append(session.sql(f"SELECT COUNT(*) AS n FROM {name}", epsilon=3).rows[0][0])
+            assert all(abs(n - count) < 40 for n, count in zip(found, counts, strict=True))
+            assert found[0] == found[2]
+    finally:
+        server.execute("DROP SCHEMA attic CASCADE", "DROP TABLE ward.beds")
+
+
+def test_dots_in_names_make_no_two_tables_one(server: Server, tmp_path: Path) -> None:
+    server.execute(
+        'CREATE SCHEMA "ward.a"',
+        'CREATE TABLE "ward.a".b (who int8)',
+        'CREATE TABLE ward."a.b" (who int8)',
+    )
+    try:
+        assert not spent_before('"ward.a".b', tmp_path)
+        with dc.connect(server.url(), **facts(tmp_path, 'ward."a.b"')) as session:
+            assert session.spent.epsilon == 0
+            assert session.account == ("a.b",)
+    finally:
+        server.execute('DROP SCHEMA "ward.a" CASCADE', 'DROP TABLE ward."a.b"')

@@ -42,7 +42,8 @@ class Engine(Protocol):
         """A name of the table's source that is the same in every process that opens it."""
 
     def definition(self, table: str) -> str:
-        """What tells apart different contents of a view by the same name; empty where there is no such thing."""
+        """What tells apart tables of the same name with the same books, and different contents of a view; empty where
+        there is no such thing."""
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types; columns of types that queries cannot use are left out."""

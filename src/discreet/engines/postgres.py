@@ -40,6 +40,7 @@ from discreet.engines.postgres_catalog import (
     Reading,
     named,
     reading,
+    spelled,
 )
 from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.engines.schema import quoted
@@ -87,6 +88,7 @@ BEGIN = "; ".join(
 @dataclass(frozen=True)
 class _Held:
     oid: int
+    name: str
     sources: tuple[str, ...]
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
@@ -105,6 +107,7 @@ class Postgres:
         self._address = address
         self._held: dict[str, _Held] = {}
         self._path: list[str] = []
+        self._database = ""
         self._lock = Lock()
         self._home = Home()
         self._cancelled = False
@@ -154,15 +157,16 @@ class Postgres:
             if link.lower() in readings and readings[link.lower()].rounds:
                 remedy = "make it BIGINT or text, in a view if need be"
                 raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
-        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {quoted(schema)}.{quoted(name)}"
+        there = f"{quoted(schema)}.{quoted(name)}"
+        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {there}"
         columns = tuple(Column(read.name, read.type) for read in readings.values())
         origins = self._asked(ORIGINS, oid=oid)
-        sources = [f"{self._place}/{there}.{called}" for there, called, _, _ in origins]
+        sources = [f"{self._place}/{spelled(parent)}.{spelled(called)}" for parent, called, _, _ in origins]
         # A table that was renamed is still the same.
         sources += [f"{self._place}/{number}" for _, _, number, stored in origins if stored]
         definition, unseen = self._definition(oid)
         units = None if owner is None else owner.family
-        held = _Held(oid, tuple(sources), columns, omitted, definition, unseen, units=units)
+        held = _Held(oid, there, tuple(sources), columns, omitted, definition, unseen, units=units)
         self._held[table] = held
         self._check_readable(table)
         if not private:
@@ -186,12 +190,13 @@ class Postgres:
         return self._of(table).unseen
 
     def definition(self, table: str) -> str:
-        """A digest of what a view says, empty for a table; refused if it says something else by now."""
+        """The schema and name, since the books of a table are those of its parts and views too, and a digest of what a
+        view says; refused if it says something else by now."""
         held = self._of(table)
         if held.definition and self._definition(held.oid)[0] != held.definition:
             remedy = "see whether it still is what you want, and connect again"
             raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
-        return held.definition
+        return held.name + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """No files."""
@@ -291,7 +296,8 @@ class Postgres:
             [(server,)] = self._asked("SELECT system_identifier FROM pg_control_system()")
         except self._driver.errors.InsufficientPrivilege:
             server = f"{info.host}:{info.port}"
-        return f"postgres:{server}/{database}"
+        self._database = database
+        return f"postgres:{server}/{spelled(database)}"
 
     def _opened(self) -> psycopg.Connection[Any]:
         if self._home.left:
@@ -353,10 +359,6 @@ class Postgres:
             remedy = f"GRANT SELECT on {there}.{called}, and USAGE on its schema, to the role"
             raise InvalidArgument("table", source, "one that the role may read", remedy)
         return oid, there, called
-
-    @property
-    def _database(self) -> str:
-        return self._place.rpartition("/")[2]
 
     def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
         readings, omitted = {}, []

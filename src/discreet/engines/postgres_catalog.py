@@ -18,7 +18,7 @@ from discreet.engines.postgres_reals import LARGEST
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Type
 
-__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE", "Reading", "named", "reading"]
+__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE", "Reading", "named", "reading", "spelled"]
 
 DIGITS = 18
 """So many digits fit in 64 bits."""
@@ -143,6 +143,11 @@ def named(table: str) -> tuple[str | None, str]:
         raise InvalidArgument("table", table, "the name of a table on the server", 'write "visits" or "schema.visits"')
     schema, name = (part and part.strip('"') for part in found.groups())
     return schema, name or ""
+
+
+def spelled(name: str) -> str:
+    """A part of a name in the books, in double quotes unless it is plain: "a.b".c is not a."b.c"."""
+    return name if re.fullmatch(r"[^\W\d][\w$-]*", name) else quoted(name)
 
 
 def reading(name: str, kind: str | None, typmod: int) -> Reading | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.engines import ibis_tables, spark_tables
+from tests.engines import spark_tables
 from tests.engines.postgres_tables import KINDS as POSTGRES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
@@ -30,7 +30,6 @@ import discreet as dc
 from discreet.core.errors import DiscreetError
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
-from discreet.engines.ibis import Ibis
 from discreet.engines.postgres import Postgres
 from discreet.engines.spark import Spark
 from discreet.session import Session
@@ -114,11 +113,9 @@ def url() -> str:
 
 DUCKDB = Place("duckdb", lambda: DuckDB(threads=1), arrow)
 POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals",))
-IBIS = Place("ibis", lambda: Ibis(ibis_tables.running()), ibis_tables.create, ibis_tables.running, worlds=2)
-IBIS = IBIS if WHOLE else replace(IBIS, step=4, examples=4)
 SPARK = Place("spark", lambda: Spark(spark_tables.running()), frame, refusals=("a real as text",), worlds=1)
 SPARK = SPARK if WHOLE else replace(SPARK, questions=6, step=35, examples=1)
-PLACES = (DUCKDB, POSTGRESQL, IBIS, SPARK)
+PLACES = (DUCKDB, POSTGRESQL, SPARK)
 
 
 @dataclass(frozen=True)

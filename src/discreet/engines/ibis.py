@@ -1,8 +1,10 @@
-"""What ibis connects to as an engine: BigQuery, Snowflake and Trino, and DuckDB and PostgreSQL beside them.
+"""What ibis connects to as an engine: BigQuery, Snowflake and Trino, and PostgreSQL beside them.
 
 A connection of ibis knows the tables and their types; statements are ours, one SELECT each, and run as they are. On
 PostgreSQL the engine of its own is used (`address_of`), over a connection of its own. Others can only be refused: what
-their SQL does with overflows, NaN and casts would have to be known first.
+their SQL does with overflows, NaN and casts would have to be known first. So is DuckDB, which has an engine of its own:
+in somebody else's connection, macros and functions may stand in for those that bound what a row adds, and settings
+change what is equal.
 
 Warehouses say little about views and nothing about who else may write: that a view changed goes unnoticed, and that
 nothing is written is left to the rights of the role. Needs `pip install 'discreet[ibis]'` and the backend's own driver.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -34,25 +37,13 @@ from discreet.sql.selection import LARGEST
 
 __all__ = ["Ibis", "address_of", "is_ibis", "named"]
 
+MICROS = 6
+"""Digits of a second that Python's moments have."""
+IN_DUCKDB = 'disconnect, and give the path of the file; or a table of it: backend.table("visits").to_pyarrow()'
 DIGITS, MOST_DIGITS = 18, 38
 """So many digits fit in 64 bits, and so many a decimal may have before its point to be a double for certain."""
 PUBLIC = ("host", "port", "server", "account", "project_id", "billing_project", "path")
 """What a connection was made with that may be written down: it tells servers apart, and is no secret."""
-
-
-class _InDuckDB(Dialect):
-    """DuckDB's SQL, with tables that are read as `tables` says."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, str] = {}
-
-    def table(self, name: str) -> str:
-        """The rows of a table, in our types."""
-        return f"({self.tables[name]}) AS {self.identifier(name)}"
-
-    def owner(self, unit: str) -> str:
-        """A column of its own."""
-        return self.identifier(OWNER)
 
 
 @dataclass(frozen=True)
@@ -104,17 +95,17 @@ class Ibis:
     """Tables of one connection of ibis."""
 
     def __init__(self, backend: Any) -> None:
-        known = ("duckdb", *WAREHOUSES)
-        if backend.name not in known:
+        words = WAREHOUSES.get(backend.name)
+        if words is None:
             remedy = "copy the table to one of these, or to Parquet files"
-            raise InvalidArgument("source", backend.name, f"one of postgres, {', '.join(known)}", remedy)
+            remedy = IN_DUCKDB if backend.name == "duckdb" else remedy
+            raise InvalidArgument("source", backend.name, f"one of postgres, {', '.join(WAREHOUSES)}", remedy)
         self._backend = backend
-        self._words = WAREHOUSES.get(backend.name)
-        self._dialect = _InDuckDB() if self._words is None else WarehouseDialect(self._words)
+        self._words = words
+        self._dialect = WarehouseDialect(words)
         self.dialect: Dialect = self._dialect
         self._held: dict[str, _Held] = {}
         self._lock = Lock()
-        self._cancelled = False
         self._closed = False
 
     def __repr__(self) -> str:
@@ -168,9 +159,9 @@ class Ibis:
         return ""
 
     def paths(self, table: str) -> tuple[Path, ...]:
-        """The file of a DuckDB database."""
-        identity = self._of(table).identity
-        return (Path(identity.removeprefix("file:")),) if identity.startswith("file:") else ()
+        """None."""
+        self._of(table)
+        return ()
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types from the schema, never from private rows; what public ones hold."""
@@ -185,34 +176,21 @@ class Ibis:
         return self._of(table).unique
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
-        """All rows of one SELECT. Stopped by `cancel`, it raises KeyboardInterrupt: nothing has failed."""
+        """All rows of one SELECT."""
         if not re.match(r"\s*(SELECT|WITH)\b", statement):
             raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
         with self._lock:
             self._check_open()
-            self._cancelled = False
-            try:
+            with suppress(ConnectionError, TimeoutError):
                 return _rows(self._backend.raw_sql(statement))
-            except (ConnectionError, TimeoutError):
-                lost = True
-            except Exception:
-                if not self._cancelled:
-                    raise
-                lost = False
-        if lost:
-            raise EngineUnavailable("the connection to the backend was lost")
-        raise KeyboardInterrupt
+        raise EngineUnavailable("the connection to the backend was lost")
 
     def progress(self) -> float | None:
         """Nobody knows."""
         return None
 
     def cancel(self) -> None:
-        """Stop the running statement, where the driver can; its `run` raises KeyboardInterrupt."""
-        stop = getattr(getattr(self._backend, "con", None), "interrupt", None)
-        if stop is not None:
-            self._cancelled = True
-            stop()
+        """Nothing: no driver of a warehouse has a way to stop a statement from another thread."""
 
     def close(self) -> None:
         """Let go of the connection, which belongs to whoever made it and stays open."""
@@ -230,19 +208,10 @@ class Ibis:
 
     def _identity(self, parts: tuple[str, ...]) -> str:
         backend = self._backend
-        if self._words is None:
-            file = self._file(parts)
-            return f"memory:{parts[-1]}" if file is None else f"file:{file}"
         given = {key: backend._con_kwargs.get(key) for key in PUBLIC}
         place = "&".join(f"{key}={value}" for key, value in given.items() if value is not None)
         above = (backend.current_catalog, backend.current_database)[: 3 - len(parts)]
         return f"ibis:{backend.name}:{place}/{'.'.join(map(str, (*above, *parts)))}"
-
-    def _file(self, parts: tuple[str, ...]) -> Path | None:
-        """The file of a DuckDB database."""
-        catalog = parts[0] if len(parts) == 3 else self._backend.current_catalog
-        found = {name: path for _, name, path in self._backend.raw_sql("PRAGMA database_list").fetchall()}
-        return Path(found[catalog]).resolve() if found.get(catalog) else None
 
     def _columns(self, parts: tuple[str, ...]) -> tuple[dict[str, _Reading], tuple[tuple[str, str], ...]]:
         database = parts[:-1] if len(parts) == 3 else parts[0] if len(parts) == 2 else None
@@ -271,14 +240,12 @@ class Ibis:
             names = [*self._backend.list_tables(database=database)]
         except Exception:
             names = []
-        if not names and self._words is None:
-            names = [found for (found,) in self.run("SELECT table_name FROM information_schema.tables")]
         return nearest(name, names) if names else "see whether it is there and whether the role may read it"
 
     def _reading(self, name: str, kind: Any) -> _Reading | None:
         """How a column of a type of ibis is read; None if queries cannot use it."""
         column, words = self.dialect.identifier(name), self._words
-        whole = f"CAST({column} AS BIGINT)" if words is None else words.held.format(column)
+        whole = words.held.format(column)
         real = f"CAST({column} AS {self.dialect.double})"
         if kind.is_integer() and str(kind).strip("!") != "uint64":
             return _Reading(name, "integer", whole, column, "number")
@@ -286,19 +253,21 @@ class Ibis:
             before = kind.precision - kind.scale
             if kind.scale == 0 and before <= DIGITS:
                 return _Reading(name, "integer", whole, column, "number")
-            most = MOST_DIGITS if words is None or words.reals else DIGITS
+            most = MOST_DIGITS if words.reals else DIGITS
             return _Reading(name, "real", real, column, "number", rounds=True) if before <= most else None
-        if kind.is_floating() and (words is None or words.reals):
-            finite = f"CASE WHEN {real} BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN {real} END"
+        if kind.is_floating() and words.reals:
+            # Nobody is apart from himself by the sign of a zero.
+            finite = f"CASE WHEN {real} BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN {real} + 0e0 END"
             return _Reading(name, "real", real, finite, "real")
         if kind.is_string():
-            text = column if words is None else words.text.format(column)
+            text = words.text.format(column)
             return _Reading(name, "text", text, text, "text")
-        if kind.is_timestamp() and kind.timezone is not None:
-            utc = f"({column} AT TIME ZONE 'UTC')" if words is None else words.utc.format(column)
-            return _Reading(name, "timestamp", utc, utc, "timestamptz")
         if kind.is_timestamp():
-            return _Reading(name, "timestamp", column, column, "timestamp")
+            zoned, fine = kind.timezone is not None, kind.scale is not None and kind.scale > MICROS
+            if fine and words.rounding:
+                return None
+            micros = (words.utc if zoned else words.micros).format(column)
+            return _Reading(name, "timestamp", micros, micros, "timestamptz" if zoned else "timestamp", rounds=fine)
         plain: Type | None = "boolean" if kind.is_boolean() else "date" if kind.is_date() else None
         return None if plain is None else _Reading(name, plain, column, column, plain)
 
@@ -307,6 +276,9 @@ class Ibis:
         if read is None:
             near = nearest(unit, [r.name for r in readings.values()])
             raise InvalidArgument("unit", unit, f"a column of {table}", near)
+        if read.rounds and read.type == "timestamp":
+            remedy = "make it text or a whole number in a view, or CAST it to microseconds there"
+            raise InvalidArgument("unit", unit, "of a type that is read without rounding", remedy)
         for other, held in self._held.items():
             if held.units not in (None, read.family):
                 bound = f"of one type in all tables; it is {held.units} in {other}"
@@ -336,6 +308,13 @@ class Ibis:
 def _rows(found: Any) -> list[tuple[Any, ...]]:
     """What a driver returned, as rows; decimals are whole numbers here."""
     rows = found.fetchall() if hasattr(found, "fetchall") else [row.values() for row in found]
-    if hasattr(found, "close") and not hasattr(found, "interrupt"):
+    if hasattr(found, "close"):
         found.close()
-    return [tuple(int(value) if isinstance(value, Decimal) else value for value in row) for row in rows]
+    return [tuple(_whole(value) if isinstance(value, Decimal) else value for value in row) for row in rows]
+
+
+def _whole(value: Decimal) -> int:
+    """Two decimals must not become one number."""
+    if value != (whole := int(value)):
+        raise ValueError("a decimal that is no whole number")
+    return whole

@@ -5,6 +5,9 @@ ignores what fails in arms of a CASE that it does not take. Trino's doubles are 
 NULL. Snowflake does not say that a CASE leaves alone the arms that it does not take: there, nothing is written that
 could fail in any arm, which leaves out columns of doubles (decimals are read) and arithmetic of reals.
 
+Snowflake and Trino have moments that are finer than a microsecond, and Python has not: all are read to the microsecond,
+or groups that differ there would be one group by the time their rows are here, and their norms taken apart.
+
 >>> BIGQUERY.quoted("age"), TRINO.held.format("n"), SNOWFLAKE.date.format(2020, 2, 29)
 ('`age`', 'TRY_CAST(n AS BIGINT)', 'DATE_FROM_PARTS(2020, 2, 29)')
 """
@@ -46,8 +49,12 @@ class Words:
     """The beginning of a unit: {0} is the unit and {1} the moment."""
     text: str
     """A column of texts, compared by their code points."""
+    micros: str
+    """A moment without a time zone, to the microsecond: groups are told apart as Python will."""
     utc: str
-    """A moment with a time zone as one in UTC without."""
+    """The same of a moment with a time zone, in UTC."""
+    rounding: bool
+    """Whether it is not said if that cuts off or rounds what is below: then no such columns are read."""
     position: str
     """The place of {1} in {0}, 0 if there is none."""
     quotient: str | None
@@ -81,7 +88,9 @@ BIGQUERY = Words(
     moment="DATETIME_ADD(DATETIME({}, {}, {}, {}, {}, {}), INTERVAL {} MICROSECOND)",
     truncated="DATETIME_TRUNC(CAST({1} AS DATETIME), {0})",
     text="COLLATE({}, '')",
+    micros="CAST({} AS DATETIME)",
     utc="DATETIME({}, 'UTC')",
+    rounding=False,
     position="STRPOS({0}, {1})",
     quotient="DIV({}, {})",
     added="{3}({0}, {2})",
@@ -99,7 +108,9 @@ TRINO = Words(
     moment="TIMESTAMP '{:04d}-{:02d}-{:02d} {:02d}:{:02d}:{:02d}.{:06d}'",
     truncated="DATE_TRUNC('{0}', CAST({1} AS TIMESTAMP(6)))",
     text="CAST({} AS VARCHAR)",
+    micros="CAST({} AS TIMESTAMP(6))",
     utc="CAST({} AT TIME ZONE 'UTC' AS TIMESTAMP(6))",
+    rounding=True,
     position="STRPOS({0}, {1})",
     quotient="(CAST({} AS BIGINT) / CAST({} AS BIGINT))",
     added=f"CASE WHEN ({{0}} {{1}} {{2}}) BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN ({{0}} {{1}} {{2}}) END",
@@ -109,15 +120,17 @@ SNOWFLAKE = Words(
     name="snowflake",
     title="Snowflake",
     quote='"',
-    types={exp.DType.DOUBLE: "DOUBLE", exp.DType.TEXT: "VARCHAR", exp.DType.TIMESTAMPNTZ: "TIMESTAMP_NTZ"},
+    types={exp.DType.DOUBLE: "DOUBLE", exp.DType.TEXT: "VARCHAR", exp.DType.TIMESTAMPNTZ: "TIMESTAMP_NTZ(6)"},
     whole="NUMBER(38,0)",
     wide="NUMBER(38,0)",
     held=_WIDE % (LOWEST, HIGHEST),
     date="DATE_FROM_PARTS({}, {}, {})",
     moment="TIMESTAMP_NTZ_FROM_PARTS({}, {}, {}, {}, {}, {}, {}000)",
-    truncated="DATE_TRUNC('{0}', CAST({1} AS TIMESTAMP_NTZ))",
+    truncated="DATE_TRUNC('{0}', CAST({1} AS TIMESTAMP_NTZ(6)))",
     text="COLLATE({}, '')",
-    utc="CAST(CONVERT_TIMEZONE('UTC', {}) AS TIMESTAMP_NTZ)",
+    micros="CAST(DATE_TRUNC('MICROSECOND', {}) AS TIMESTAMP_NTZ(6))",
+    utc="CAST(DATE_TRUNC('MICROSECOND', CONVERT_TIMEZONE('UTC', {})) AS TIMESTAMP_NTZ(6))",
+    rounding=False,
     position="POSITION({1}, {0})",
     quotient=None,
     added=None,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -257,3 +258,42 @@ def test_unknown_tables_are_named() -> None:
             ask("visit")
     with pytest.raises(InvalidArgument, match="distinct"):
         engine.add("VISITS", {"x": np.arange(3)})
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A database with collations, macros, and a view that uses one."""
+    path = tmp_path / "theirs.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE visits (who VARCHAR COLLATE NOCASE, city VARCHAR COLLATE NOACCENT, cost DOUBLE)"
+        )
+        connection.execute("INSERT INTO visits VALUES ('ann', 'Tromso', 1), ('Ann', 'Tromsó', 1), ('bob', 'Tromso', 1)")
+        for macro in ("floor(x) AS x * 1000", "greatest(a, b) AS 5", "sqrt(x) AS 1e-3", "coalesce2(a, b) AS b"):
+            connection.execute(f"CREATE MACRO {macro}")
+        connection.execute("CREATE VIEW dear AS SELECT who, UPPER(who) AS town, floor(cost) AS cost FROM visits")
+    return path
+
+
+def test_collations_of_a_database_make_no_two_people_one(theirs: Path) -> None:
+    with closing(DuckDB()) as engine:
+        engine.add("visits", theirs, unit="who")
+        engine.add("dear", theirs, unit="who")
+        engine.seal()
+        for table in ("visits", "dear"):
+            assert engine.run(f'SELECT COUNT(DISTINCT who) FROM "{table}"') == [(3,)]
+            assert engine.run(f'SELECT COUNT(*) FROM (SELECT 1 FROM "{table}" GROUP BY who)') == [(3,)]
+            assert engine.run(f"SELECT COUNT(*) FROM \"{table}\" WHERE who IN ('ANN', 'ann')") == [(1,)]
+        assert engine.run('SELECT COUNT(*) FROM "visits" AS a JOIN "dear" AS b ON a.who = b.who') == [(3,)]
+        assert len(engine.run('SELECT city, COUNT(*) FROM "visits" GROUP BY city')) == 2
+        assert engine.run("SELECT 'a' = 'A', CURRENT_SETTING('default_collation')") == [(False, "")]
+
+
+def test_macros_of_a_database_say_what_its_views_hold_and_nothing_else(theirs: Path) -> None:
+    with closing(DuckDB()) as engine:
+        engine.add("visits", theirs, unit="who")
+        engine.add("dear", theirs, unit="who")
+        engine.seal()
+        said = "SUM(FLOOR(cost)), MAX(GREATEST(cost, 0)), MAX(SQRT(cost * 0 + 4))"
+        assert engine.run(f'SELECT {said} FROM "visits"') == [(3.0, 1.0, 2.0)]
+        assert engine.run(f'SELECT {said} FROM "dear"') == [(3000.0, 1000.0, 2.0)]

@@ -105,6 +105,7 @@ class DuckDB:
         settings: dict[str, Any] = {
             "temp_directory": self._folder,
             "python_enable_replacements": False,
+            "default_collation": "",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         }
@@ -391,7 +392,11 @@ class DuckDB:
         if len(named) != 1:
             remedy = nearest(table, sorted(name for _, name in listed))
             raise InvalidArgument("table", table, f"the name of one table or view in {path.name}", remedy)
-        return f"SELECT * FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
+        rows = f"FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
+        # A collation of theirs would make two people one, or two groups: texts are equal if their bytes are.
+        texts = [quoted(name) for name, kind, *_ in self._execute(f"DESCRIBE {rows}") if kind == "VARCHAR"]
+        replaced = ", ".join(f'{name} COLLATE "C" AS {name}' for name in texts)
+        return f"SELECT * REPLACE ({replaced}) {rows}" if texts else f"SELECT * {rows}"
 
 
 def _after_fork_in_child() -> None:

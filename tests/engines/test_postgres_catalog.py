@@ -11,7 +11,7 @@ import pytest
 from tests.ledger.servers import Server, running
 
 import discreet as dc
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.engines.postgres import Postgres
 
 
@@ -267,3 +267,65 @@ def test_dots_in_names_make_no_two_tables_one(server: Server, tmp_path: Path) ->
             assert session.account == ("a.b",)
     finally:
         server.execute('DROP SCHEMA "ward.a" CASCADE', 'DROP TABLE ward."a.b"')
+
+
+def test_columns_that_are_computed_when_they_are_read_are_left_out(server: Server, tmp_path: Path) -> None:
+    version = value("SELECT current_setting('server_version_num')::int")
+    kept = "STORED" if version < 180000 else "VIRTUAL"
+    server.execute(
+        f"CREATE TABLE ward.made (who int8, y int4, z int4 GENERATED ALWAYS AS (100 / y) {kept}, "
+        "s int4 GENERATED ALWAYS AS (y + 1) STORED)",
+        "INSERT INTO ward.made (who, y) SELECT i, 1 FROM generate_series(1, 50) AS i",
+    )
+    try:
+        with dc.connect(server.url(), **facts(tmp_path, "ward.made")) as session:
+            omitted = {} if kept == "STORED" else {"z": "computed when it is read"}
+            assert dict(session._engine.omitted("made")) == omitted
+            if omitted:
+                server.execute("INSERT INTO ward.made (who, y) VALUES (99, 0)")
+                with pytest.raises((InvalidArgument, dc.Unsupported), match="computed when it is read"):
+                    session.sql("SELECT SUM(CLAMP(z, 0, 100)) AS n FROM made", epsilon=1)
+            assert session.sql("SELECT SUM(CLAMP(s, 0, 9)) AS n FROM made", epsilon=1).rows
+    finally:
+        server.execute("DROP TABLE ward.made")
+
+
+CHANGES = {
+    "another type": "ALTER TABLE ward.moved ALTER y TYPE text",
+    "more digits": "ALTER TABLE ward.moved ALTER d TYPE numeric",
+    "another column": "ALTER TABLE ward.moved DROP y; ALTER TABLE ward.moved ADD y int4",
+    "no column": "ALTER TABLE ward.moved DROP y",
+    "another table": "ALTER TABLE ward.moved RENAME TO gone; CREATE TABLE ward.moved AS TABLE ward.gone",
+    "no table": "ALTER TABLE ward.moved RENAME TO gone",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_a_table_that_changed_is_refused_whatever_it_holds(
+    change: str, when: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change between two questions is refused without a charge; one after the charge has nothing to do with rows."""
+    server.execute(
+        "DROP TABLE IF EXISTS ward.moved, ward.gone",
+        "CREATE TABLE ward.moved (who int8, y int4, d numeric(9, 0))",
+        "INSERT INTO ward.moved SELECT i, 1, 2 FROM generate_series(1, 50) AS i",
+    )
+    with dc.connect(server.url(), **facts(tmp_path, "ward.moved")) as session:
+        session.sql("SELECT SUM(CLAMP(y, 0, 9)) AS n FROM moved", epsilon=1)
+        spent, engine = session.spent, session._engine  # type: Any, Any
+        if when == "before":
+            server.execute(*CHANGES[change].split(";"))
+            with pytest.raises(InvalidArgument, match="connect again"):
+                session.sql("SELECT SUM(CLAMP(y, 0, 8)) AS n FROM moved", epsilon=1)
+            assert session.spent == spent
+            return
+        honest = engine.run
+
+        def late(statement: str) -> Any:
+            server.execute(*CHANGES[change].split(";"))
+            return honest(statement)
+
+        monkeypatch.setattr(engine, "run", late)
+        with pytest.raises(EngineUnavailable, match="connect again"):
+            session.sql("SELECT SUM(CLAMP(y, 0, 8)) AS n FROM moved", epsilon=1)

@@ -27,21 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import Home
+from discreet.engines import postgres_catalog as catalog
 from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.postgres_addresses import is_address, remedy_for, stripped
-from discreet.engines.postgres_catalog import (
-    COLUMNS,
-    DEFINITIONS,
-    NEAR,
-    ORIGINS,
-    READERS,
-    TABLE,
-    Reading,
-    named,
-    reading,
-    spelled,
-)
+from discreet.engines.postgres_catalog import Form, Reading, named, reading, spelled
 from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Column, Type, nearest
@@ -89,6 +79,7 @@ BEGIN = "; ".join(
 class _Held:
     oid: int
     name: str
+    form: Form
     sources: tuple[str, ...]
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
@@ -141,7 +132,7 @@ class Postgres:
         if table.lower() in {name.lower() for name in self._held}:
             raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
         oid, schema, name = self._found(source)
-        readings, omitted = self._columns(oid)
+        readings, omitted, form = self._columns(oid)
         for column, kind in (types or {}).items():
             known = readings.get(column.lower())
             if known is None or known.type != kind:
@@ -160,15 +151,15 @@ class Postgres:
         there = f"{quoted(schema)}.{quoted(name)}"
         self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {there}"
         columns = tuple(Column(read.name, read.type) for read in readings.values())
-        origins = self._asked(ORIGINS, oid=oid)
+        origins = self._asked(catalog.ORIGINS, oid=oid)
         sources = [f"{self._place}/{spelled(parent)}.{spelled(called)}" for parent, called, _, _ in origins]
         # A table that was renamed is still the same.
         sources += [f"{self._place}/{number}" for _, _, number, stored in origins if stored]
         definition, unseen = self._definition(oid)
         units = None if owner is None else owner.family
-        held = _Held(oid, there, tuple(sources), columns, omitted, definition, unseen, units=units)
-        self._held[table] = held
+        held = _Held(oid, there, form, tuple(sources), columns, omitted, definition, unseen, units=units)
         self._check_readable(table)
+        self._held[table] = held
         if not private:
             self._held[table] = self._looked_at(table, held)
 
@@ -191,11 +182,17 @@ class Postgres:
 
     def definition(self, table: str) -> str:
         """The schema and name, since the books of a table are those of its parts and views too, and a digest of what a
-        view says; refused if it says something else by now."""
+        view says; refused if that, or a column, is something else by now."""
         held = self._of(table)
-        if held.definition and self._definition(held.oid)[0] != held.definition:
+        with self._lock:
+            connection = self._begun()
+            try:
+                same = self._is_same(connection, held)
+            finally:
+                self._rolled_back(connection)
+        if not same or (held.definition and self._definition(held.oid)[0] != held.definition):
             remedy = "see whether it still is what you want, and connect again"
-            raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
+            raise InvalidArgument("table", table, "what it was when the session began, with the same columns", remedy)
         return held.name + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
@@ -217,7 +214,8 @@ class Postgres:
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
 
-        A server that is lost raises EngineUnavailable; what fails for want of time or room may be due to the data.
+        A server that is lost, and a table whose columns changed, raise EngineUnavailable; what fails for want of time
+        or room may be due to the data.
         """
         if not re.match(r"\s*(SELECT|WITH)\b", statement):
             raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
@@ -226,6 +224,8 @@ class Postgres:
             connection = self._begun()
             lost = False
             try:
+                if not all(self._is_same(connection, held) for held in self._held.values() if held.name in statement):
+                    raise EngineUnavailable("a table changed, or can no longer be read: connect again")
                 # Binary results come by the protocol that takes no more than one statement.
                 found = connection.cursor(binary=True).execute(statement.encode()).fetchall()
                 connection.execute("COMMIT")
@@ -323,6 +323,20 @@ class Postgres:
                 break
         raise EngineUnavailable("the server cannot be reached")
 
+    def _is_same(self, connection: psycopg.Connection[Any], held: _Held) -> bool:
+        """Whether a table has the columns it had, which it then keeps until the end of the transaction.
+
+        Otherwise what a statement makes of it may fail by what a row holds.
+        """
+        columns = ", ".join(quoted(name) for name in held.form)
+        try:
+            found = connection.execute(f"SELECT {columns} FROM {held.name} LIMIT 0".encode()).pgresult
+        except self._driver.ProgrammingError:
+            return False
+        return found is not None and [*held.form.values()] == [
+            (found.ftable(i), found.ftablecol(i), found.ftype(i), found.fmod(i)) for i in range(found.nfields)
+        ]
+
     def _rolled_back(self, connection: psycopg.Connection[Any]) -> None:
         try:
             if connection.info.transaction_status != self._driver.pq.TransactionStatus.IDLE:
@@ -341,18 +355,18 @@ class Postgres:
 
     def _definition(self, oid: int) -> tuple[str, tuple[str, ...]]:
         """A digest of what a view says, empty for a table, and functions in it that may read anything."""
-        found = self._asked(DEFINITIONS, oid=oid)
+        found = self._asked(catalog.DEFINITIONS, oid=oid)
         said = chr(0).join(text for text, _ in found)
-        unseen = [*READERS.findall(said), *(function for _, function in found if function)]
+        unseen = [*catalog.READERS.findall(said), *(function for _, function in found if function)]
         return f"#{sha256(said.encode()).hexdigest()[:16]}" if found else "", tuple(unseen)
 
     def _found(self, source: str) -> tuple[int, str, str]:
         schema, name = named(source)
-        rows = self._asked(TABLE, table=name, schema=schema, path=self._path)
+        rows = self._asked(catalog.TABLE, table=name, schema=schema, path=self._path)
         rows = rows if schema else [*{row[2]: row for row in reversed(rows)}.values()]
         same = [row for row in rows if row[2] == name and row[1] == (schema or row[1])] or rows
         if len(same) != 1:
-            remedy = nearest(source, [near for (near,) in self._asked(NEAR, path=self._path)])
+            remedy = nearest(source, [near for (near,) in self._asked(catalog.NEAR, path=self._path)])
             raise InvalidArgument("table", source, f"the name of one table or view in {self._database}", remedy)
         oid, there, called, readable = same[0]
         if not readable:
@@ -360,18 +374,18 @@ class Postgres:
             raise InvalidArgument("table", source, "one that the role may read", remedy)
         return oid, there, called
 
-    def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
-        readings, omitted = {}, []
-        for name, kind, typmod, shown, readable in self._asked(COLUMNS, oid=oid):
-            read = reading(name, kind, typmod) if readable else None
+    def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...], Form]:
+        readings: dict[str, Reading] = {}
+        omitted, form = [], {}
+        for number, name, kind, typmod, barred, shown, known in self._asked(catalog.COLUMNS, oid=oid):
+            read = None if barred else reading(name, known, typmod)
             if read is None or name.lower() in readings:
-                why = shown if readable and read is None else "permission denied" if read is None else "a name twice"
-                omitted.append((name, why))
+                omitted.append((name, barred or (shown if read is None else "a name twice")))
             else:
-                readings[name.lower()] = read
+                readings[name.lower()], form[name] = read, (oid, number, kind, typmod)
         if not readings:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
-        return readings, tuple(omitted)
+        return readings, tuple(omitted), form
 
     def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
         read = readings.get(unit.lower())
@@ -395,7 +409,7 @@ class Postgres:
         except self._driver.Error as error:
             state = error.sqlstate
         if state is not None:
-            del self._held[table], self._dialect.tables[table]
+            del self._dialect.tables[table]
             remedy = "see to grants, policies for rows (ROW LEVEL SECURITY), and what a view reads"
             raise InvalidArgument("table", table, f"one that the role can read (SQLSTATE {state})", remedy)
 

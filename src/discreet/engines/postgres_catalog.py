@@ -18,7 +18,11 @@ from discreet.engines.postgres_reals import LARGEST
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Type
 
-__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE", "Reading", "named", "reading", "spelled"]
+__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE"]
+__all__ += ["Form", "Reading", "named", "reading", "spelled"]
+
+Form = dict[str, tuple[int, int, int, int]]
+"""For each column the table it is of, its number there, its type and what is said with the type."""
 
 DIGITS = 18
 """So many digits fit in 64 bits."""
@@ -45,18 +49,21 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname::text NOT IN ('pg_cat
 COLUMNS = """
 WITH RECURSIVE base AS (
   SELECT a.attnum, a.attname, a.atttypid AS oid, a.atttypmod AS typmod,
-         format_type(a.atttypid, a.atttypmod) AS shown, has_column_privilege(a.attrelid, a.attnum, 'SELECT') AS readable
+         CASE WHEN NOT has_column_privilege(a.attrelid, a.attnum, 'SELECT') THEN 'permission denied'
+              WHEN a.attgenerated = 'v' THEN 'computed when it is read' END AS barred,
+         format_type(a.atttypid, a.atttypmod) AS shown
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT b.attnum, b.attname, t.typbasetype, t.typtypmod, b.shown, b.readable
+  SELECT b.attnum, b.attname, t.typbasetype, t.typtypmod, b.barred, b.shown
   FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd'
 )
-SELECT b.attname, CASE WHEN t.typtype = 'e' THEN 'enum' WHEN n.nspname = 'pg_catalog' THEN t.typname END,
-       b.typmod, b.shown, b.readable
+SELECT b.attnum, b.attname::text, t.oid, b.typmod, b.barred, b.shown,
+       CASE WHEN t.typtype = 'e' THEN 'enum' WHEN n.nspname = 'pg_catalog' THEN t.typname::text END
 FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
-"""Names and types of a table's columns; a domain is what it is made of."""
+"""Names and types of a table's columns, and why some cannot be used: reading what is computed then may fail, by what a
+row holds. A domain is what it is made of."""
 BELOW = """
 WITH RECURSIVE below(class, oid) AS (
   SELECT 'pg_catalog.pg_class'::regclass::oid, %(oid)s::oid

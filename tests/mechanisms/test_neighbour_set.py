@@ -117,8 +117,11 @@ def test_reals_are_rounded_to_either_side() -> None:
     mechanism = NeighbourSet(1, ("0.1", 1), real=True)
     step = mechanism.grid.step
     low = Fraction(1, 10) / step
-    assert mechanism.space.parts[0] == (int(low), int(low) + 1)
-    assert mechanism.space.parts[-1] == (int(1 / step), int(1 / step))
+    # One step more on both sides, for sums of doubles that are off by half a step.
+    assert mechanism.space.parts[0] == (int(low) - 1, int(low) + 2)
+    assert mechanism.space.parts[-1] == (int(1 / step) - 1, int(1 / step) + 1)
+    exact = NeighbourSet(1, ("0.1", 1), real=True, exact_sums=True)
+    assert exact.space.parts == ((int(low), int(low) + 1), (int(1 / step), int(1 / step)))
     for data in (0.0, 0.1, 0.30000000001, -7.7):
         moved = {int(mechanism.grid.steps(data + 0.1) - mechanism.grid.steps(data))}
         assert moved <= {int(low), int(low) + 1}
@@ -143,7 +146,7 @@ def test_a_record_of_nothing_costs_nothing() -> None:
 
 @pytest.mark.parametrize("start", [END, -END, 2**63 - 1])
 def test_sums_are_held_at_the_ends(start: int) -> None:
-    release = NeighbourSet(1, (2**50, 2**59)).release(start)
+    release = NeighbourSet(1, (2**50, 2**59)).release(start, entropy=Entropy.for_tests(3))
     assert abs(int(release.values)) <= END
     assert np.isinf(release.intervals()).any()
 
@@ -154,8 +157,12 @@ def test_nearest_moves_every_number_to_a_value() -> None:
     assert whole.nearest([None, 10]).tolist() == [-3, 10]
     real = NeighbourSet(1, ("0.5", (2, 3)), real=True)
     assert real.nearest([np.nan, np.inf, -np.inf, 2.2, 1.0]).tolist() == [0.5, 3.0, 0.5, 2.2, 0.5]
-    with pytest.raises(InvalidArgument):
-        NeighbourSet(1, ((1, 1),), dimension=2).nearest([1])
+    pair = NeighbourSet(1, ((0, (1, 3)), (5, 0)), dimension=2)
+    assert pair.nearest([[1, 9], [4, 0], [2, -7]]).tolist() == [[0, 3], [5, 0], [0, 1]]
+    assert pair.nearest([]).shape == (0, 2)
+    for records in ([1], [1, 2], [[1, 2, 3]], 5):
+        with pytest.raises(InvalidArgument):
+            pair.nearest(records)
 
 
 BAD: list[tuple[str, dict[str, Any]]] = [
@@ -181,7 +188,11 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("p", {"values": (1,), "p": True}),
     ("dimension", {"values": (1,), "dimension": 3}),
     ("neighbours", {"values": (1,), "neighbours": "all"}),
+    ("values", {"values": (0,), "real": True}),
+    ("values", {"values": ("0.5",), "real": True, "neighbours": "replace"}),
+    ("values", {"values": ((1, 0),), "real": True, "dimension": 2}),
     ("real", {"values": (1,), "real": "no"}),
+    ("exact_sums", {"values": (1,), "exact_sums": 1}),
 ]
 
 

@@ -5,26 +5,40 @@ differ by ±v with v in the set V of those values. Noise is then as likely on al
 to reach from near 0, and e^ε times less likely for every step more.
 
 Guarantee: if sums of neighbours differ by ±v, v in `values` (for `neighbours="replace"` by the difference of two of
-them), the release is ε-DP, since a step more or less is all that one record makes (`noise.shells` has the argument).
-The caller sees to it that every record holds one of the values: `nearest` does that for numbers.
+them), and are within ±`limit`, the release is ε-DP, since a step more or less is all that one record makes
+(`noise.shells` has the argument). `total` sees to it that they differ so: every record is moved to a value, and all are
+added up exactly. Who brings a sum of their own moves the records with `nearest`; whole numbers then add up exactly, and
+for doubles see below.
 
 >>> bonus = NeighbourSet(epsilon=2, values=(0, 500, 10_000))        # nobody, most, a few
 >>> bonus.loss, round(bonus.mean_error), round(bonus.staircase_error)
 (PureDP(epsilon=2), 2862, 4255)
 >>> bonus.nearest([480, 9000, -3, 10**9]).tolist()
 [500, 10000, 0, 10000]
->>> release = bonus.release(1_250_000)
+>>> release = bonus.release(bonus.total([480] * 500 + [9000] * 100))
 >>> int(release.values) % 500, release.loss
 (0, PureDP(epsilon=2))
 
 Intervals as in (0, 100) are allowed beside single values. Steps with a common divisor get noise that is a multiple of
 it, as here of 500. The radius round 0 and the number of shells are chosen for the least mean error; staircase noise,
 on the same multiples, is among the choices.
+
+Reals (`real=True`) are added up first and rounded to the grid after, half up. What is v apart before is ⌊v/step⌋ to
+⌈v/step⌉ steps apart after, and that is all for `total`, whose sums are exact: of whole numbers on a grid 2⁴⁰ times
+finer, whose ends of ranges lie between the same two steps. A sum of doubles is not exact. If it is e off, and the
+neighbour's e′, they are v + e′ − e apart, so every range of V is wider by one step on both sides, which is right as
+long as **no sum of doubles is off by more than half a step**. That goes for the value 0 too: a record of 0 may change
+the order in which doubles are added. Half a step is a 2²²nd of the largest value at least, so `math.fsum` keeps to it
+for 2³¹ records, and addition one by one for 46 000; `total` does for all.
+
+With `exact_sums=True` only what `total` returned is released, and no range is wider. On the line that matters little
+(at most 5 % of the mean error at ε = 8); for pairs of reals, whose grid is coarse, the error is up to several times
+smaller.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, floor
@@ -48,15 +62,27 @@ from discreet.noise.neighbour_set import SLACK, Choice, ShellLaw, best, epsilon_
 from discreet.noise.plane import Plane, PlaneShells
 from discreet.noise.shells import PARTS, Interval, Line, LineShells
 
-__all__ = ["NeighbourSet"]
+__all__ = ["NeighbourSet", "Total"]
 
 Range = tuple[Fraction, Fraction]
 
 _STEPS = {1: 1 << 20, 2: 64}
 """Grid steps in the largest value of a real number, and of a pair of them, which are kept on bitmaps."""
+_FINER, _FINEST = 40, -1000
+"""Reals are added up on a grid 2⁴⁰ times finer, where values are below 2⁶² steps, but no finer than 2⁻¹⁰⁰⁰."""
+_HALF, _CHUNK = 32, 1 << 30
 _WEIGHT, _SHELLS, _WORK = 64, 4096, 1 << 21
 """Shells are followed to where they weigh e^−64, as long as there are at most 4096 and choosing among them takes some
 seconds at most. Below ε = 0.01 staircase noise is about as good as any."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """An exact sum of records that hold `values`, rounded to the grid: whole steps for each coordinate."""
+
+    steps: tuple[int, ...] = field(repr=False)
+    values: tuple[object, ...]
+    grid: Grid
 
 
 @dataclass(frozen=True)
@@ -73,6 +99,7 @@ class NeighbourSet:
     neighbours: Neighbours = "add_remove"
     dimension: Literal[1, 2] = 1
     real: bool = False
+    exact_sums: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", epsilon_argument(positive("epsilon", self.epsilon)))
@@ -82,10 +109,12 @@ class NeighbourSet:
         if self.neighbours not in get_args(Neighbours):
             raise InvalidArgument("neighbours", self.neighbours, "'add_remove' or 'replace'", "name one of the two")
         flag("real", self.real)
+        flag("exact_sums", self.exact_sums)
         object.__setattr__(self, "values", _values(self.values, self.dimension))
         if not self.real and any(end.denominator > 1 for part in self._parts for side in part for end in side):
             raise InvalidArgument("values", "a fraction", "whole numbers", "set real=True")
-        self._follow(0)
+        for room in {0, self._room}:
+            self._follow(0, room)
 
     @cached_property
     def grid(self) -> Grid:
@@ -98,7 +127,7 @@ class NeighbourSet:
     @cached_property
     def space(self) -> Line | Plane:
         """The steps of one record, as far as they were followed."""
-        return self._follow(min(ceil(_WEIGHT / self.epsilon), _SHELLS))
+        return self._follow(min(ceil(_WEIGHT / self.epsilon), _SHELLS), self._room)
 
     @cached_property
     def choice(self) -> Choice:
@@ -149,30 +178,58 @@ class NeighbourSet:
 
     @cached_property
     def limit(self) -> float:
-        """Data and answers are held within plus and minus this."""
+        """Answers are held within plus and minus this, and sums are to be: those held are closer than by a value."""
         return float(END * self.grid.step)
 
     def accuracy(self, beta: Exactable, size: int = 1) -> float:
-        """With probability 1 − β, all of `size` releases are within this of the truth, in every coordinate."""
+        """With probability 1 − β, all of `size` releases are within this of the truth, in every coordinate.
+
+        For reals one step of that is for rounding: half of it to the grid, half for how far the sum may be off.
+        """
         tail = probability("beta", beta) / natural("size", size)
-        return float_up((self._law.radius(tail) + Fraction(int(self.real), 2)) * self.grid.step)
+        return float_up((self._law.radius(tail) + int(self.real)) * self.grid.step)
 
     def nearest(self, records: object) -> np.ndarray[Any, np.dtype[Any]]:
-        """Each number moved to the nearest of the values (the smaller of two as near), NaN to the nearest to 0."""
-        if self.dimension != 1:
-            raise InvalidArgument("dimension", self.dimension, "1", "see to it that records hold the values")
-        kind = float if self.real else int
-        ends = [(kind(low), kind(high)) for ((low, high),) in self._parts]
+        """Each record moved to the nearest of the values (the smaller of two as near), from 0 where it is NaN.
+
+        With `dimension=2` records are rows of two, and distances are added over coordinates.
+        """
         given = np.nan_to_num(reals("records", records), nan=0.0) if self.real else whole("records", records)
-        numbers = np.clip(given, min(low for low, _ in ends), max(high for _, high in ends))
-        near = np.stack([np.clip(numbers, low, high) for low, high in ends])
-        found: np.ndarray[Any, np.dtype[Any]]
-        found = np.take_along_axis(near, np.argmin(np.abs(near - numbers), axis=0)[None, ...], axis=0)[0]
-        return found
+        if self.dimension == 2 and given.size and (given.ndim != 2 or given.shape[1] != 2):
+            raise InvalidArgument("records", f"an array of {given.ndim} axes", "rows of two", "give one row per record")
+        rows = given.reshape(-1, self.dimension)
+        kind = float if self.real else int
+        lows, highs = (
+            np.array([[kind(side[end]) for side in part] for part in self._parts])[:, None, :] for end in (0, 1)
+        )
+        held = np.clip(rows, lows.min(axis=0), highs.max(axis=0))
+        near = np.clip(held, lows, highs)
+        closest = np.argmin(np.abs(near - held).sum(axis=2), axis=0)
+        found: np.ndarray[Any, np.dtype[Any]] = near[closest, np.arange(len(rows))]
+        return found if self.dimension == 2 else found.reshape(given.shape)
+
+    def total(self, records: object) -> Total:
+        """The sum of the records, each moved to the nearest of the values: exact, and then rounded to the grid.
+
+        A record is itself rounded to 2⁻⁴¹ of a step, which adds up to half a step for 2⁴⁰ records.
+        """
+        near = self.nearest(records).reshape(-1, self.dimension)
+        fine = Grid(max(self.grid.exponent - _FINER, _FINEST)) if self.real else self.grid
+        shift = self.grid.exponent - fine.exponent
+        sums = [_exact_sum(column) for column in fine.steps(near).T]
+        return Total(tuple((value + (1 << shift >> 1)) >> shift for value in sums), self.values, self.grid)
 
     def release(self, data: object, *, entropy: Entropy | None = None) -> Release:
-        """The number, or the pair, with noise."""
-        steps = to_steps(data, self.grid, self.real, self.dimension)
+        """What `total` returned, or a number, or a pair, with noise."""
+        if isinstance(data, Total):
+            if (data.values, data.grid) != (self.values, self.grid):
+                raise InvalidArgument("data", "a total of other values", "one of these values", "use `total` of this")
+            held = np.array([max(-END, min(value, END)) for value in data.steps], dtype=np.int64)
+            steps = held if self.dimension == 2 else held[0]
+        elif self.exact_sums:
+            raise InvalidArgument("data", type(data).__name__, "what `total` returned", "use `total`, or no exact_sums")
+        else:
+            steps = to_steps(data, self.grid, self.real, self.dimension)
         if self.dimension == 2 and steps.shape != (2,):
             raise InvalidArgument("data", f"{steps.size} numbers", "2 numbers", "give a pair")
         source = chosen(entropy)
@@ -195,8 +252,13 @@ class NeighbourSet:
         row = mean_errors(space.profile(choice.delta, p), [float(self.epsilon)])[0]
         return float_up(Fraction(float(row[choice.closing])) * Fraction(1 + SLACK) * self.grid.step**p)
 
-    def _follow(self, levels: int) -> Line | Plane:
-        """How sums of neighbours differ, in steps of the grid, to which a difference is rounded up or down."""
+    @property
+    def _room(self) -> int:
+        """By how many steps ranges are wider, for sums that are off by half a step."""
+        return int(self.real and not self.exact_sums)
+
+    def _follow(self, levels: int, room: int) -> Line | Plane:
+        """How sums of neighbours differ, in steps of the grid, rounded outwards and by `room` steps more."""
         if self.neighbours == "replace":
             if len(self._parts) ** 2 > PARTS:
                 raise InvalidArgument(
@@ -210,10 +272,16 @@ class NeighbourSet:
         else:
             moves = list(self._parts)
         step = self.grid.step
-        boxes = [tuple((floor(low / step), ceil(high / step)) for low, high in move) for move in moves]
+        boxes = [tuple((floor(low / step) - room, ceil(high / step) + room) for low, high in move) for move in moves]
         if self.dimension == 1:
             return Line.of([box[0] for box in boxes], levels, work=_WORK)
         return Plane.of(cast(list[tuple[Interval, Interval]], boxes), levels, self.p)
+
+
+def _exact_sum(column: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """The upper and the lower halves of the numbers are added apart, up to 2³⁰ at a time: neither leaves int64."""
+    chunks = [column[start : start + _CHUNK] for start in range(0, column.size, _CHUNK)]
+    return sum((int((part >> _HALF).sum()) << _HALF) + int((part & (1 << _HALF) - 1).sum()) for part in chunks)
 
 
 def _values(values: object, dimension: int) -> tuple[object, ...]:

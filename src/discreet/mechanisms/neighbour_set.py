@@ -6,8 +6,8 @@ to reach from near 0, and e^ε times less likely for every step more.
 
 Guarantee: if sums of neighbours differ by ±v, v in `values` (for `neighbours="replace"` by the difference of two of
 them), and are within ±`limit`, the release is ε-DP, since a step more or less is all that one record makes
-(`noise.shells` has the argument). `total` sees to it that they differ so: every record is moved to a value, and all are
-added up exactly. Who brings a sum of their own moves the records with `nearest`; whole numbers then add up exactly, and
+(`noise.shells` has the argument). `total` sees to both: every record is moved to a value, and all are added up exactly,
+however large the sum. Who brings a sum of their own moves the records with `nearest`; whole numbers then add up exactly, and
 for doubles see below.
 
 >>> bonus = NeighbourSet(epsilon=2, values=(0, 500, 10_000))        # nobody, most, a few
@@ -224,9 +224,14 @@ class NeighbourSet:
         if isinstance(data, Total):
             if (data.values, data.grid) != (self.values, self.grid):
                 raise InvalidArgument("data", "a total of other values", "one of these values", "use `total` of this")
-            held = np.array([max(-END, min(value, END)) for value in data.steps], dtype=np.int64)
-            steps = held if self.dimension == 2 else held[0]
-        elif self.exact_sums:
+            source = chosen(entropy)
+            drawn = np.atleast_1d(self._law.draw(None if self.dimension == 2 else (), entropy=source)).tolist()
+            # Held at the ends after the noise: sums held before it need not differ by what a record can add.
+            noisy = [max(-END, min(a + b, END)) for a, b in zip(data.steps, drawn, strict=True)]
+            held = np.array(noisy if self.dimension == 2 else noisy[0], dtype=np.int64)
+            values = from_steps(held, self.grid, self.real)
+            return Release(values, self.loss, self.events, self.accuracy, source.private, self.limit)
+        if self.exact_sums:
             raise InvalidArgument("data", type(data).__name__, "what `total` returned", "use `total`, or no exact_sums")
         else:
             steps = to_steps(data, self.grid, self.real, self.dimension)

@@ -137,7 +137,7 @@ def test_postgres_through_ibis_is_postgres(tmp_path: Path) -> None:
     server = running()
     backend = ibis.postgres.connect(host="127.0.0.1", port=server.port, user="postgres", database="postgres")
     try:
-        assert address_of(backend) == server.url()
+        assert str(address_of(backend)).startswith(server.url())
         books = tmp_path / "books"
         with dc.connect(backend, table="ibis_way.visits", ledger=books, **FACTS) as session:
             session.sql(QUESTION, epsilon=1)

@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import ibis
 import psycopg
 import pytest
-from tests.ledger.servers import Server, running
+from tests.ledger.servers import PASSWORD, Server, running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines.ibis import address_of
 from discreet.engines.postgres import Postgres
 
 
@@ -329,3 +331,39 @@ def test_a_table_that_changed_is_refused_whatever_it_holds(
         monkeypatch.setattr(engine, "run", late)
         with pytest.raises(EngineUnavailable, match="connect again"):
             session.sql("SELECT SUM(CLAMP(y, 0, 8)) AS n FROM moved", epsilon=1)
+
+
+def test_a_connection_of_ibis_keeps_its_options_and_its_schema(server: Server, tmp_path: Path) -> None:
+    server.execute(
+        'CREATE SCHEMA "odd, \\ one"',
+        'CREATE TABLE "odd, \\ one".stays (who int8)',
+        "CREATE TABLE public.stays (who int8, x float8)",
+        f"ALTER ROLE steward PASSWORD '{PASSWORD}'",
+    )
+    place = {"host": "127.0.0.1", "port": server.port, "user": "steward", "password": PASSWORD, "database": "postgres"}
+    options = {"sslmode": "disable", "options": "-c statement_timeout=54321", "connect_timeout": 7}
+    backend = ibis.postgres.connect(**place, **options, schema="ward")
+    try:
+        for _ in range(2):
+            address = str(address_of(backend))
+            assert backend.con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            given = psycopg.conninfo.conninfo_to_dict(address)
+            wanted = {"sslmode": "disable", "connect_timeout": "7", "password": PASSWORD, "user": "steward"}
+            assert {name: str(given[name]) for name in wanted} == wanted
+            with closing(psycopg.connect(address)) as connection:
+                assert connection.execute("SHOW statement_timeout").fetchall() == [("54321ms",)]
+                [(path,)] = connection.execute("SHOW search_path").fetchall()
+            assert [(path,)] == backend.con.execute("SHOW search_path").fetchall()
+            backend.con.rollback()
+            if path == "ward":
+                with dc.connect(backend, **facts(tmp_path, "stays")) as session:
+                    assert '"ward"."stays"' in session.price("SELECT COUNT(*) AS n FROM stays", epsilon=1).statement
+            backend.con.execute('SET search_path = "odd, \\ one", public')
+            backend.con.commit()
+        assert path == '"odd, \\ one", public'
+        backend.con.close()
+        with pytest.raises(InvalidArgument, match="connect to it again"):
+            address_of(backend)
+    finally:
+        backend.disconnect()
+        server.execute('DROP SCHEMA "odd, \\ one" CASCADE', "DROP TABLE public.stays")

@@ -23,12 +23,12 @@ from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import quote
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
+from discreet.engines.postgres_addresses import made_from
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
@@ -73,13 +73,12 @@ def is_ibis(source: object) -> bool:
 
 
 def address_of(source: object) -> object:
-    """The address of a PostgreSQL server that ibis is connected to; anything else as it is."""
+    """The address of a PostgreSQL server that ibis is connected to, options and schema included; anything else as it
+    is."""
     backend: Any = source
     if not is_ibis(source) or backend.name != "postgres":
         return source
-    info = backend.con.info
-    who = quote(info.user, safe="") + (f":{quote(info.password, safe='')}" if info.password else "")
-    return f"postgresql://{who}@{quote(info.host, safe='')}:{info.port}/{quote(info.dbname, safe='')}"
+    return made_from(backend.con)
 
 
 def named(table: object) -> tuple[str, ...]:

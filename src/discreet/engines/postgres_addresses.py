@@ -9,13 +9,48 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-__all__ = ["is_address", "remedy_for", "stripped"]
+from discreet.core.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["is_address", "made_from", "remedy_for", "stripped"]
+
+PLACED = ("host", "port", "user", "dbname", "application_name", "client_encoding")
+"""Parameters of a connection that stand elsewhere in the address, or are ours to say."""
+PATH = "SELECT setting, reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
 
 
 def is_address(source: object) -> bool:
     """Whether a source is the address of a server."""
     return isinstance(source, str) and re.match(r"postgres(ql)?://", source) is not None
+
+
+def made_from(connection: psycopg.Connection[Any]) -> str:
+    """The address of the server that a connection is to, with its password, its options and its search_path."""
+    failed = False
+    try:
+        with connection.transaction():
+            [(path, at_first)] = connection.execute(PATH).fetchall()
+    except import_module("psycopg").Error:
+        failed = True
+    if failed:
+        raise InvalidArgument("source", "a connection", "open, in no transaction that failed", "connect to it again")
+    info = connection.info
+    given = {name: value for name, value in info.get_parameters().items() if name not in PLACED}
+    if "," in given.get("hostaddr", ""):
+        del given["hostaddr"]
+    if path != at_first:
+        set_later = "-c search_path=" + re.sub(r"([\\\s])", r"\\\1", path)
+        given["options"] = f"{given.get('options', '')} {set_later}".strip()
+    who = quote(info.user, safe="") + (f":{quote(info.password, safe='')}" if info.password else "")
+    options = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items())
+    place = f"{quote(info.host, safe='')}:{info.port}/{quote(info.dbname, safe='')}"
+    return f"postgresql://{who}@{place}" + (f"?{options}" if options else "")
 
 
 def stripped(address: str) -> str:

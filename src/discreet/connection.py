@@ -141,6 +141,9 @@ def connect(
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
     engine = _engine(source)
+    if isinstance(engine, Ibis) and engine.nameless and dataset is None:
+        remedy = 'write dataset="visits", the same whatever the server is called'
+        raise InvalidArgument("dataset", dataset, "named, for the server does not say which it is", remedy)
     try:
         tables = []
         for called, given in {name: Private(place, column, max_rows=max_rows), **others}.items():

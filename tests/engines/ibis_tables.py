@@ -21,8 +21,10 @@ FUNCTIONS = (
     "safe_divide(a, b) AS CASE WHEN isfinite(a / b) THEN a / b END",
     "is_nan(x) AS isnan(x)",
     "div(a, b) AS a // b",
+    "current_organization_name() AS 'HOSPITAL'",
+    "current_account_name() AS 'WARD.1'",
 )
-"""Functions of BigQuery and Trino that DuckDB does not have."""
+"""Functions of the warehouses that DuckDB does not have."""
 DECIMALS = "DECIMAL(18, 3)"
 LARGEST = 1e12
 """The largest value of those decimals that the tests use."""
@@ -72,9 +74,9 @@ class Warehouse(BaseBackend):
     current_catalog = "memory"
     current_database = "main"
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, **given: Any) -> None:
         self.name = name
-        self._con_kwargs = {"host": "warehouse.example", "password": "secret"}
+        self._con_kwargs = {"host": "warehouse.example", "password": "secret", **given}
         self.asked: list[str] = []
 
     def table(self, name: str, database: Any = None) -> Any:

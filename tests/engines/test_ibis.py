@@ -174,6 +174,43 @@ def test_what_is_written_down_of_a_connection_is_no_secret(visits: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "server", "given"),
+    [
+        ("bigquery", "", [{"project_id": "a"}, {"project_id": "b"}]),
+        ("snowflake", "HOSPITAL.WARD%2E1", [{"account": "xy123.eu"}, {"account": "hospital-ward"}]),
+    ],
+)
+def test_one_table_has_one_name_in_the_books(name: str, server: str, given: list[dict[str, str]], visits: str) -> None:
+    for how in given:
+        for written in (visits, f"memory.{visits}"):
+            engine = Ibis(Warehouse(name, **how))
+            engine.add("visits", written, unit="who")
+            assert engine.identity("visits") == f"ibis:{name}:{server}/memory.hospital.visits"
+            assert ".".join(map(engine.dialect.identifier, f"memory.{visits}".split("."))) in engine.dialect.table(
+                "visits"
+            )
+
+
+def test_trino_does_not_say_which_server_it_is_so_the_data_has_a_name(visits: str, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"table": visits, "ledger": tmp_path / "books", **FACTS}
+    with pytest.raises(InvalidArgument, match=r"dataset=None.*does not say which it is"):
+        dc.connect(Warehouse("trino"), **given)
+    spent = []
+    for host in ("localhost", "127.0.0.1"):
+        with dc.connect(Warehouse("trino", host=host), dataset="hospital", **given) as session:
+            session.sql(f"SELECT COUNT(*) AS n FROM visits WHERE cost < {len(spent) + 20}", epsilon=1)
+            spent.append(session.spent)
+    assert spent[0] != spent[1]
+
+
+def test_a_short_name_needs_a_schema(visits: str) -> None:
+    backend = Warehouse("trino")
+    backend.current_database = ""
+    with pytest.raises(InvalidArgument, match="connected to no schema"):
+        Ibis(backend).add("visits", "visits")
+
+
+@pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"table": "hospital.visit"}, "visits"),

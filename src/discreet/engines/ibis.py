@@ -23,12 +23,12 @@ from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import quote
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
-from discreet.engines.postgres_addresses import made_from
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
@@ -42,8 +42,8 @@ MICROS = 6
 IN_DUCKDB = 'disconnect, and give the path of the file; or a table of it: backend.table("visits").to_pyarrow()'
 DIGITS, MOST_DIGITS = 18, 38
 """So many digits fit in 64 bits, and so many a decimal may have before its point to be a double for certain."""
-PUBLIC = ("host", "port", "server", "account", "project_id", "billing_project", "path")
-"""What a connection was made with that may be written down: it tells servers apart, and is no secret."""
+PUBLIC = ("host", "port")
+"""What a connection was made with that may be written down, where the server does not say which it is: no secret."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Ibis:
         private: bool = True,
     ) -> None:
         """Register a table or view as `table`; `source` is its name. Types are those of the backend."""
-        parts = named(source)
+        parts = self._place(named(source))
         readings, omitted = self._columns(parts)
         for column, kind in (types or {}).items():
             known = readings.get(column.lower())
@@ -150,8 +150,13 @@ class Ibis:
         """Nothing more is added."""
 
     def identity(self, table: str) -> str:
-        """The backend, where it is, and the full name."""
+        """The backend, which server of its kind it is, and the full name."""
         return self._of(table).identity
+
+    @property
+    def nameless(self) -> bool:
+        """Whether the server does not say which it is, so that one table may have several identities."""
+        return self._words.server is None
 
     def definition(self, table: str) -> str:
         """Nothing is known of it."""
@@ -206,21 +211,31 @@ class Ibis:
         return self._held[table]
 
     def _identity(self, parts: tuple[str, ...]) -> str:
-        backend = self._backend
-        given = {key: backend._con_kwargs.get(key) for key in PUBLIC}
-        place = "&".join(f"{key}={value}" for key, value in given.items() if value is not None)
-        above = (backend.current_catalog, backend.current_database)[: 3 - len(parts)]
-        return f"ibis:{backend.name}:{place}/{'.'.join(map(str, (*above, *parts)))}"
+        backend, words = self._backend, self._words
+        if words.server is None:
+            given = {key: backend._con_kwargs.get(key) for key in PUBLIC}
+            server = "&".join(f"{key}={value}" for key, value in given.items() if value is not None)
+        else:
+            server = _joined(self.run(words.server)[0]) if words.server else ""
+        return f"ibis:{backend.name}:{server}/{_joined(parts)}"
+
+    def _place(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The full name, as it is now: what a short one means may change with the connection, and where a backend looks
+        up types may not be where its statements look."""
+        above = (self._backend.current_catalog, self._backend.current_database)[: 3 - len(parts)]
+        if not all(above):
+            bound = f"a full name; {self._backend.name} is connected to no schema"
+            raise InvalidArgument("table", ".".join(parts), bound, 'write "catalog.schema.visits"')
+        return (*map(str, above), *parts)
 
     def _columns(self, parts: tuple[str, ...]) -> tuple[dict[str, _Reading], tuple[tuple[str, str], ...]]:
-        database = parts[:-1] if len(parts) == 3 else parts[0] if len(parts) == 2 else None
         try:
-            schema = self._backend.table(parts[-1], database=database).schema()
+            schema = self._backend.table(parts[-1], database=parts[:-1]).schema()
         except Exception:
             schema = None
         if schema is None:
             raise InvalidArgument(
-                "table", ".".join(parts), f"a table that {self._backend.name} can read", self._near(parts[-1], database)
+                "table", ".".join(parts), f"a table that {self._backend.name} can read", self._near(parts)
             )
         readings, omitted = {}, []
         for name, kind in schema.items():
@@ -233,13 +248,13 @@ class Ibis:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
         return readings, tuple(omitted)
 
-    def _near(self, name: str, database: Any) -> str:
+    def _near(self, parts: tuple[str, ...]) -> str:
         """Names of tables like this one, as far as they can be asked for."""
         try:
-            names = [*self._backend.list_tables(database=database)]
+            names = [*self._backend.list_tables(database=parts[:-1])]
         except Exception:
             names = []
-        return nearest(name, names) if names else "see whether it is there and whether the role may read it"
+        return nearest(parts[-1], names) if names else "see whether it is there and whether the role may read it"
 
     def _reading(self, name: str, kind: Any) -> _Reading | None:
         """How a column of a type of ibis is read; None if queries cannot use it."""
@@ -302,6 +317,11 @@ class Ibis:
             columns.append(known_of(column, least, most, listed))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _joined(parts: Iterable[object]) -> str:
+    """Names in one, from which they can be told: dots in them are written otherwise."""
+    return ".".join(quote(str(part), safe="").replace(".", "%2E") for part in parts)
 
 
 def _rows(found: Any) -> list[tuple[Any, ...]]:

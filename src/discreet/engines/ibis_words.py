@@ -64,6 +64,9 @@ class Words:
     documentation does not say that it cannot fail."""
     floored: str | None
     """A double that is a whole number as 64 bits, NULL where it does not fit; None if that may fail."""
+    server: str | None
+    """A query for what tells the server from others, by whatever name it is reached; "" where full names of tables do,
+    None where it does not say."""
     reals: bool = True
     """Whether columns of doubles are read. Where a CASE may compute arms that it does not take, casts of them may
     fail."""
@@ -95,6 +98,7 @@ BIGQUERY = Words(
     quotient="DIV({}, {})",
     added="{3}({0}, {2})",
     floored="SAFE_CAST({} AS INT64)",
+    server="",
 )
 TRINO = Words(
     name="trino",
@@ -115,6 +119,7 @@ TRINO = Words(
     quotient="(CAST({} AS BIGINT) / CAST({} AS BIGINT))",
     added=f"CASE WHEN ({{0}} {{1}} {{2}}) BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN ({{0}} {{1}} {{2}}) END",
     floored="TRY_CAST({} AS BIGINT)",
+    server=None,
 )
 SNOWFLAKE = Words(
     name="snowflake",
@@ -135,6 +140,7 @@ SNOWFLAKE = Words(
     quotient=None,
     added=None,
     floored=None,
+    server="SELECT CURRENT_ORGANIZATION_NAME(), CURRENT_ACCOUNT_NAME()",
     reals=False,
 )
 WAREHOUSES = {words.name: words for words in (BIGQUERY, SNOWFLAKE, TRINO)}

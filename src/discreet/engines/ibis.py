@@ -29,6 +29,7 @@ from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
+from discreet.engines.postgres_addresses import made_from
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit

@@ -7,8 +7,8 @@ to reach from near 0, and e^ε times less likely for every step more.
 Guarantee: if sums of neighbours differ by ±v, v in `values` (for `neighbours="replace"` by the difference of two of
 them), and are within ±`limit`, the release is ε-DP, since a step more or less is all that one record makes
 (`noise.shells` has the argument). `total` sees to both: every record is moved to a value, and all are added up exactly,
-however large the sum. Who brings a sum of their own moves the records with `nearest`; whole numbers then add up exactly, and
-for doubles see below.
+however large the sum. Who brings a sum of their own moves the records with `nearest`; whole numbers then add up
+exactly, and for doubles see below.
 
 >>> bonus = NeighbourSet(epsilon=2, values=(0, 500, 10_000))        # nobody, most, a few
 >>> bonus.loss, round(bonus.mean_error), round(bonus.staircase_error)

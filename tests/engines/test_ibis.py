@@ -4,10 +4,14 @@ reads it, and by the totals it gives once translated; and what is refused.
 `fixtures/` has what would be sent; to see a change there, delete a file and run the tests twice.
 """
 
+import re
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import pytest
 import sqlglot
@@ -19,12 +23,15 @@ from tests.engines.test_contract import ASKED, named, refused_by
 from tests.ledger.servers import running
 
 import discreet as dc
+from discreet.core.domains import Bounds
 from discreet.core.errors import EngineUnavailable, InvalidArgument, Unsupported
 from discreet.engines.ibis import Ibis, address_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.functions import call, render
 from discreet.sql.plan import Literal, Ref
+from discreet.sql.quantiles import Cells
+from discreet.sql.statistics import Statistic
 
 FIXTURES = Path(__file__).parent / "fixtures"
 REFUSED = {"bigquery": 0.35, "trino": 0.35, "snowflake": 0.7}
@@ -113,6 +120,37 @@ def test_snowflake_reads_decimals_instead_of_doubles() -> None:
         assert one.omitted("visits") == (("cost", "float64"),)
     with warehouse("snowflake").engine("dec", table, kinds) as one:
         assert [column.type for column in one.columns("visits")] == ["integer", "real"]
+
+
+TINY = Bounds(0, Fraction(1, 10**30))
+COUNTED = {kind: Statistic(kind, Ref("x", "real"), TINY).steps for kind in ("raw", "centred", "squares")}
+
+
+@pytest.mark.parametrize("write", [*COUNTED.values(), Cells.of(TINY, whole=False, keys=1).sql], ids=[*COUNTED, "cells"])
+def test_no_arm_fails_on_snowflake_whether_it_is_taken_or_not(write: Callable[..., str]) -> None:
+    """The largest numbers that decimals of the reader have, and far too large for what the arm is cast to."""
+
+    def arms(eager: bool) -> list[str]:
+        case = sqlglot.parse_one(write("x", eager=eager), read="duckdb")
+        assert isinstance(case, sqlglot.exp.Case)
+        return [arm.args["true"].sql("duckdb") for arm in case.args["ifs"]]
+
+    with duckdb.connect() as one:
+        rows = "(VALUES (1e18::DOUBLE), (-1e18), (0), (NULL)) AS r(x)"
+        for arm in arms(eager=True):
+            one.execute(f"SELECT {arm} FROM {rows}").fetchall()
+        held = one.execute(f"SELECT {write('x', eager=True)} FROM {rows}").fetchall()
+        assert held == one.execute(f"SELECT {write('x')} FROM {rows}").fetchall()
+        if "LEAST" not in arms(eager=False)[0]:
+            with pytest.raises(duckdb.ConversionException):
+                one.execute(f"SELECT {arms(eager=False)[0]} FROM {rows}").fetchall()
+
+
+def test_only_snowflake_may_compute_arms_that_it_does_not_take() -> None:
+    assert [name for name in WAREHOUSES if WarehouseDialect(WAREHOUSES[name]).eager] == ["snowflake"]
+    sent = (FIXTURES / "snowflake.sql").read_text()
+    assert "FLOOR(LEAST(GREATEST(a0, " in sent
+    assert not re.search(r"FLOOR\(\(?a\d", sent)
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ class WarehouseDialect(Dialect):
     def __init__(self, words: Words) -> None:
         self.words = words
         self.name = words.name
+        self.eager = words.eager
         self.wide = words.whole
         self.narrow = words.whole
         self.double = words.types[exp.DType.DOUBLE]

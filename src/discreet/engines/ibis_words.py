@@ -70,6 +70,8 @@ class Words:
     reals: bool = True
     """Whether columns of doubles are read. Where a CASE may compute arms that it does not take, casts of them may
     fail."""
+    eager: bool = False
+    """Whether it may: numbers are then held to their bounds before anything is computed of them."""
 
     def quoted(self, name: str) -> str:
         """An identifier."""
@@ -142,5 +144,6 @@ SNOWFLAKE = Words(
     floored=None,
     server="SELECT CURRENT_ORGANIZATION_NAME(), CURRENT_ACCOUNT_NAME()",
     reals=False,
+    eager=True,
 )
 WAREHOUSES = {words.name: words for words in (BIGQUERY, SNOWFLAKE, TRINO)}

@@ -35,6 +35,8 @@ class Dialect:
     double = "DOUBLE"
     strict = False
     """Whether arithmetic of doubles fails where a result is too large or too small for one."""
+    eager = False
+    """Whether arms of a CASE may be computed that are not taken: then none may fail, whatever the row."""
 
     fence = ""
     """What stands at the end of a subquery whose expressions are to be computed once, however often they are used."""

@@ -56,6 +56,7 @@ from discreet.mechanisms.ranks import Question, Ranked, Target, draw, slopes
 from discreet.noise.entropy import Entropy
 from discreet.noise.shape import Integers
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.statistics import held
 
 __all__ = ["CLIPPED", "LEVEL", "Cells", "Composition", "Drawn", "Histograms", "QuantilePlan", "Rank", "cells_sql"]
 
@@ -107,13 +108,15 @@ class Cells:
             step = Fraction(ceil(step))
         return cls(Line(bounds, step), whole and step == 1)
 
-    def sql(self, value: str, strict: bool = False) -> str:
+    def sql(self, value: str, strict: bool = False, eager: bool = False) -> str:
         """The cell of `value`, the SQL of a double: held to the bounds, NULL where it is NULL, NaN or infinite.
 
         `strict` engines fail on products too small for doubles: there, the first quarter of a step is not multiplied.
+        For `eager` ones, see `Statistic.steps`.
         """
         lower, upper, last = float(self.line.bounds.lower), float(self.line.bounds.upper), self.line.size - 1
-        place = f"FLOOR(({value} - {lower!r}) * {float(1 / self.line.step)!r} + 0.5)"
+        inside = held(value, lower, upper) if eager else value
+        place = f"FLOOR(({inside} - {lower!r}) * {float(1 / self.line.step)!r} + 0.5)"
         if strict:
             place = f"CASE WHEN {value} - {lower!r} <= {float(self.line.step) / 4!r} THEN 0 ELSE {place} END"
         return (

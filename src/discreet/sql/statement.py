@@ -78,9 +78,9 @@ def statement(
     used = frozenset[str]().union(*map(names_in, read))
     bounded = [(j, s, c) for j, (s, c) in enumerate(zip(statistics, columns, strict=False)) if s.bounds]
     kind = "INTEGER" if owner or wide else dialect.double
-    values = [f"{s.steps(c, dialect.strict, kind)} AS x{j}" for j, s, c in bounded]
+    values = [f"{s.steps(c, dialect.strict, kind, dialect.eager)} AS x{j}" for j, s, c in bounded]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
-    values += [f"{cells.sql(column, dialect.strict)} AS c{i}" for i, ((_, cells), column) in enumerate(placed)]
+    values += [f"{cells.sql(c, dialect.strict, dialect.eager)} AS c{i}" for i, ((_, cells), c) in enumerate(placed)]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
     ranges, listed = _listed(aggregate, selection) if owner else ({}, [])
     rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used, ranges)}"

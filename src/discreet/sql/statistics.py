@@ -27,7 +27,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
 from discreet.sql.plan import Expression, Measure, Ref
 
-__all__ = ["RANKED", "Statistic", "Sums"]
+__all__ = ["RANKED", "Statistic", "Sums", "held"]
 
 Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
 
@@ -77,17 +77,19 @@ class Statistic:
         the average's distance from the middle of its bounds, so it may be larger."""
         return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
 
-    def steps(self, value: str, strict: bool = False, kind: str = "INTEGER") -> str:
+    def steps(self, value: str, strict: bool = False, kind: str = "INTEGER", eager: bool = False) -> str:
         """The whole number that `value`, the SQL of a double, adds, in a type: held to the bounds; NULL where it is
         NULL, NaN or infinite.
 
         A value within the bounds is less than half a step from `bound` steps after rounding, unless the bounds are far
         narrower than their middle; that is held to separately. `strict` engines fail on products too small for doubles:
-        there, what is a quarter of a step or less is not multiplied.
+        there, what is a quarter of a step or less is not multiplied. `eager` ones may compute with values outside the
+        bounds although they do not use them: there, all are held to the bounds first.
         """
         assert self.bounds is not None
         lower, upper = float(self.bounds.lower), float(self.bounds.upper)
-        shifted = f"({value} - {float(self.middle)!r})" if self.middle else value
+        inside = held(value, lower, upper) if eager else value
+        shifted = f"({inside} - {float(self.middle)!r})" if self.middle else inside
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
         steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
         if max(abs(self.bounds.lower), abs(self.bounds.upper)) > self.bounds.width * NARROW:
@@ -105,6 +107,12 @@ class Statistic:
     def _exact(self, value: Fraction) -> int:
         shifted = value - self.middle
         return self.grid.round(shifted**2 if self.kind == "squares" else shifted)
+
+
+def held(value: str, lower: float, upper: float) -> str:
+    """The SQL of a double held to its bounds; NULL where it is NULL, wherever LEAST and GREATEST say so."""
+    ends = [said if "e" in said else f"{said}e0" for said in map(repr, (lower, upper))]
+    return f"LEAST(GREATEST({value}, {ends[0]}), {ends[1]})"
 
 
 class Sums:

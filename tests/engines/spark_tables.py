@@ -5,40 +5,56 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from tests.sql.worlds import Data, World
-
-import discreet as dc
-from discreet.session import Session
 
 KINDS = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string(), "date": pa.date32()}
 KINDS |= {"timestamp": pa.timestamp("us")}
 
 
+QUICK = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""A statement over few rows is planned and interpreted in a third of the time that it takes as usual."""
+USUAL = {
+    "spark__sql__shuffle__partitions": "2",
+    "spark__sql__adaptive__enabled": "true",
+    "spark__sql__codegen__wholeStage": "true",
+    "spark__sql__codegen__factoryMode": "FALLBACK",
+}
+"""As Spark is where nobody is in a hurry, for `having`."""
+
+
 @lru_cache(maxsize=1)
 def running() -> SparkSession:
-    """The session: two threads, a small heap, and no warehouse but a temporary one."""
+    """The session: two threads, a small heap, no warehouse but a temporary one, and `QUICK`."""
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     folder = tempfile.mkdtemp(prefix="discreet-spark-")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": "2",
         "spark.default.parallelism": "2",
         "spark.driver.memory": "1g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "true",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m",
+        # What the pages about past statements would show takes most of the time and memory of small ones.
+        "spark.sql.maxPlanStringLength": "1000",
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.buffer.pageSize": "256k",
+        "spark.sql.autoBroadcastJoinThreshold": "1m",
     }
     builder = SparkSession.builder.master("local[2]").appName("discreet")
-    for name, value in settings.items():
+    for name, value in (settings | QUICK).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
@@ -47,7 +63,7 @@ def running() -> SparkSession:
 
 @contextmanager
 def having(**settings: str) -> Iterator[SparkSession]:
-    """The session under other settings, given with _ for the dots in their names."""
+    """The session under other settings, given with __ for the dots in their names."""
     session = running()
     names = {name.replace("__", "."): value for name, value in settings.items()}
     before = {name: session.conf.get(name, None) for name in names}
@@ -81,27 +97,3 @@ def values(expressions: Sequence[str], source: str) -> list[tuple[Any, ...]]:
     shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate(expressions))
     table = running().sql(f"SELECT {shown} {source}").toArrow()
     return [tuple(column.to_pylist()) for column in table.columns]
-
-
-@contextmanager
-def world_session(world: World, data: Data) -> Iterator[Session]:
-    """A session on the rows of a world, as frames of Spark."""
-    frames = {
-        table: frame({n: KINDS[h.kind] for n, h in world.held(table).items()}, data[table])
-        for table in (*world.private, "towns")
-    }
-    labs = dc.Private(frames["labs"], None if world.by_row else world.pid, max_rows=world.labs_max)
-    private: dict[str, Any] = {"labs": dc.Private(frames["labs"]) if world.by_row else labs}
-    if world.linked:
-        private["items"] = dc.Private(frames["items"], link=("visit", "visits", "id"))
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        dc.connect(
-            frames["visits"],
-            **world.facts | {"table": "visits"},
-            private=private,
-            public={"towns": frames["towns"]},
-            ledger=Path(folder) / "books",
-        ) as session,
-    ):
-        yield session

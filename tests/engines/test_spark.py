@@ -1,5 +1,5 @@
-"""Sessions on Spark: tables by name, views, partitioned tables and frames; one shuffle for each level; cancelled,
-limited and lost; and what is wrong is said before anything is charged."""
+"""Sessions on Spark: tables by name, views, partitioned tables and frames; one shuffle for each level; cancelled and
+limited; and what is wrong is said before anything is charged."""
 
 import datetime
 import os
@@ -12,11 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from pyspark.sql.connect.client.retries import DefaultPolicy
-from pyspark.sql.connect.session import SparkSession as Remote
 from pyspark.sql.functions import lit
-from tests.engines.spark_cluster import cluster
-from tests.engines.spark_tables import frame, having, running
+from tests.engines.spark_tables import USUAL, frame, having, running
 
 import discreet as dc
 from discreet.certificate import verify
@@ -46,7 +43,13 @@ def rows(people: int = 300) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def tables() -> Iterator[None]:
+def usual() -> Iterator[None]:
+    with having(**USUAL):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(usual: None) -> Iterator[None]:
     session = running()
     session.sql("CREATE DATABASE IF NOT EXISTS hospital")
     frame(VISITS, rows()).write.mode("overwrite").partitionBy("day").saveAsTable("hospital.visits")
@@ -104,9 +107,10 @@ def test_further_tables_of_the_same_session(tmp_path: Path) -> None:
     assert not [table.name for table in running().catalog.listTables() if table.name.startswith("discreet")]
 
 
-def exchanges(engine: Any, statement: str) -> int:
+def exchanges(statement: str) -> int:
     """How often rows are sent to other places, those not counted that are read again."""
-    plan = running().sql(f"EXPLAIN FORMATTED {statement}").collect()[0][0]
+    with having(spark__sql__maxPlanStringLength="1000000000"):
+        plan = running().sql(f"EXPLAIN FORMATTED {statement}").collect()[0][0]
     return len(re.findall(r"^\(\d+\) Exchange", plan, re.MULTILINE))
 
 
@@ -115,16 +119,15 @@ def test_rows_are_sent_once_for_each_level(tmp_path: Path) -> None:
         having(spark__sql__adaptive__enabled="false", spark__sql__autoBroadcastJoinThreshold="-1"),
         dc.connect(running(), **facts(tmp_path)) as session,
     ):
-        engine = session._engine
         by_city = "SELECT city, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a FROM visits GROUP BY city"
         statement = session.price(by_city, epsilon=1).statement
         # By unit, by group, and the histogram of norms.
-        assert exchanges(engine, statement) == 3
+        assert exchanges(statement) == 3
         assert "python" not in running().sql(f"EXPLAIN {statement}").collect()[0][0].lower()
         # The comparison has power: without gathering, rows are read and sent twice.
         spread = re.sub(r"SELECT \*, RAND\(0\) AS once FROM \((.*?)\) AS i DISTRIBUTE BY u\)", r"\1)", statement)
         assert spread != statement
-        assert exchanges(engine, spread) > 3
+        assert exchanges(spread) > 3
 
 
 def test_sums_do_not_leave_their_types() -> None:
@@ -223,19 +226,20 @@ def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
         engine: Any = session._engine
         honest, seen = engine.run, []
 
+        over = threading.Event()
+
         def stop() -> None:
-            while engine.progress() is None:
-                if not waiting.is_alive():
-                    return
+            while engine.progress() is None and not over.wait(0.02):
+                continue
             seen.append(engine.progress())
             engine.cancel()
 
-        waiting = threading.current_thread()
         engine.run = lambda statement: honest(SLOW)
         stopper = threading.Thread(target=stop, daemon=True)
         stopper.start()
         with pytest.raises(KeyboardInterrupt):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+        over.set()
         stopper.join(30)
         assert 0 <= seen[0] <= 1
         engine.run = honest
@@ -358,27 +362,3 @@ def test_a_child_of_a_fork_and_a_closed_engine_say_so() -> None:
     engine.cancel()
     with pytest.raises(InvalidArgument, match="connect again"):
         engine.run("SELECT 1")
-
-
-def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
-    """Asked, cancelled and lost."""
-    with cluster(tmp_path) as (address, server):
-        session = Remote.builder.remote(address).create()
-        # By default the client waits ten minutes for a server to come back.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=2)])
-        session.createDataFrame(
-            pa.table({"patient": list(range(600)), "age": [i % 90 for i in range(600)]})
-        ).write.parquet(str(tmp_path / "visits"))
-        session.sql(f"CREATE TABLE visits USING parquet LOCATION '{tmp_path / 'visits'}'")
-        declared = facts(tmp_path, table="visits", bounds={"age": (0, 120)}, values={})
-        with dc.connect(session, **declared) as asked:
-            assert abs(asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).rows[0][0] - 600) < 30
-            engine: Any = asked._engine
-            honest = engine.run
-            engine.run = lambda statement: honest(SLOW)
-            threading.Timer(1.0, engine.cancel).start()
-            with pytest.raises(KeyboardInterrupt):
-                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
-            threading.Timer(1.0, server.kill).start()
-            with pytest.raises(EngineUnavailable, match="paid for once"):
-                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.spark_tables import KINDS as TYPES
-from tests.engines.spark_tables import frame, framed, having, values
+from tests.engines.spark_tables import USUAL, frame, framed, having, values
 from tests.sql.expressions import COLUMNS, KINDS, TEXTS, Maker, table
 from tests.sql.reference import evaluate
 from tests.sql.test_functions import test_what_could_fail_gives_a_value_or_null as corpus
@@ -44,6 +44,12 @@ EXTREMES += [-value for value in EXTREMES]
 def under(request: pytest.FixtureRequest) -> Iterator[None]:
     ansi, zone = request.param
     with having(spark__sql__ansi__enabled=ansi, spark__sql__session__timeZone=zone):
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def usual() -> Iterator[None]:
+    with having(**USUAL):
         yield
 
 

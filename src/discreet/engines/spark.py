@@ -106,6 +106,7 @@ class Spark:
         self._own = is_address(source)
         self._session: Any = _opened(str(source)) if self._own else getattr(source, "sparkSession", source)
         self._held: dict[str, _Held] = {}
+        self._views: list[str] = []
         self._lock = Lock()
         self._home = Home()
         self._jobs: Jobs | None = None
@@ -238,9 +239,8 @@ class Spark:
         with self._lock:
             session, self._session = self._session, None
             if session is not None and not self._home.left and _is_alive(session):
-                for held in self._held.values():
-                    if held.view:
-                        session.catalog.dropTempView(held.name.strip("`"))
+                for view in self._views:
+                    session.catalog.dropTempView(view)
 
     @contextmanager
     def _running(self, session: Any) -> Iterator[None]:
@@ -284,6 +284,7 @@ class Spark:
                 raise InvalidArgument("source", table, "a frame of the same session", "make all of them in one session")
             name = f"discreet_{uuid4().hex}"
             frame.createOrReplaceTempView(name)
+            self._views.append(name)
             view, name, identity = True, identifier(name), f"memory:{table}"
         elif isinstance(source, str) and not is_address(source):
             name, frame = catalog.found(session, source)

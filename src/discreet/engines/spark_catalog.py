@@ -33,6 +33,8 @@ LARGEST = double(1.7976931348623157e308)
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MANY = 100
 """Files that are named one by one."""
+LENGTH, WHOLE = "spark.sql.maxPlanStringLength", 2_000_000_000
+"""The setting for how much of a plan is shown, and all of it."""
 VIEW = re.compile(r"View \((`[^,]*`), \[")
 """How a plan names the views it reads."""
 
@@ -140,7 +142,12 @@ def place(session: Any, name: str) -> str:
 
 def definition(session: Any, name: str) -> str:
     """A digest of what a view, and the views it reads, say; empty for a table."""
-    (plan,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {name}").collect()[0]
+    before = session.conf.get(LENGTH, None)
+    session.conf.set(LENGTH, str(WHOLE))
+    try:
+        (plan,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {name}").collect()[0]
+    finally:
+        session.conf.unset(LENGTH) if before is None else session.conf.set(LENGTH, before)
     analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     views = list(dict.fromkeys(VIEW.findall(analyzed)))
     if not views:

@@ -71,8 +71,8 @@ class Grouped:
         return self._done
 
     def cancel(self) -> None:
-        """All of the group."""
-        self._context.cancelJobGroup(self._group)
+        """All of the group, and those that it would have yet."""
+        self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._group)
 
 
 class Tagged:

@@ -1,0 +1,59 @@
+"""Spark on a cluster of its own, a master and a worker on loopback, over Spark Connect."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.connect.client.retries import DefaultPolicy
+from pyspark.sql.connect.session import SparkSession
+from tests.engines.spark_cluster import cluster
+
+import discreet as dc
+from discreet.core.errors import EngineUnavailable
+
+SLOW = "SELECT SUM(a.id * b.id % 7) FROM RANGE(1000000) AS a CROSS JOIN RANGE(1000000) AS b"
+
+
+def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
+    """Asked, cancelled and lost."""
+    with cluster(tmp_path) as (address, server):
+        session = SparkSession.builder.remote(address).create()
+        # By default the client waits ten minutes for a server to come back.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=2)])
+        session.createDataFrame(
+            pa.table({"patient": list(range(600)), "age": [i % 90 for i in range(600)]})
+        ).write.parquet(str(tmp_path / "visits"))
+        session.sql(f"CREATE TABLE visits USING parquet LOCATION '{tmp_path / 'visits'}'")
+        declared: dict[str, Any] = {"table": "visits", "unit": "patient", "budget": dc.ApproxDP(20, "1e-6")}
+        declared |= {"bounds": {"age": (0, 120)}, "ledger": tmp_path / "books"}
+        with dc.connect(session, **declared) as asked:
+            assert abs(asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).rows[0][0] - 600) < 30
+            engine: Any = asked._engine
+            honest = engine.run
+            engine.run = lambda statement: honest(SLOW)
+            with again_and_again(engine.cancel), pytest.raises(KeyboardInterrupt):
+                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
+            with again_and_again(server.kill), pytest.raises(EngineUnavailable, match="paid for once"):
+                asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
+
+
+@contextmanager
+def again_and_again(task: Callable[[], object]) -> Iterator[None]:
+    """A task that another thread does every second: the first time may be too early."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(1):
+            task()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

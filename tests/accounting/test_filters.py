@@ -43,7 +43,6 @@ def best_attack(epsilon: F, step: F, allowed: Callable[[int, int], bool]) -> flo
     `allowed(n, m)` says whether n small and m large ones may be run in all. After each answer she may choose either
     kind or stop; her best play is computed backwards over all states, so nothing adaptive is left out.
     """
-    sys.setrecursionlimit(10**5)
     size = float(step)
 
     @cache
@@ -57,7 +56,12 @@ def best_attack(epsilon: F, step: F, allowed: Callable[[int, int], bool]) -> flo
                 best = max(best, right * up + (1 - right) * down)
         return best
 
-    return value(0, 0, 0)
+    usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(10**5)
+    try:
+        return value(0, 0, 0)
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def rule(budget: Loss, step: F, **options: object) -> Callable[[int, int], bool]:

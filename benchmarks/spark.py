@@ -135,7 +135,10 @@ def peer_seconds(path: Path) -> float | None:
     for limits in PEER.settings:
         task = {"kind": "by_key", "table": str(path), "limits": limits, "rounds": 1}
         command = [str(PEER.python), str(HERE / PEER.script)]
-        ran = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=False, cwd=HERE)
+        with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
+            ran = subprocess.run(
+                command, input=json.dumps(task), capture_output=True, text=True, check=False, cwd=folder
+            )
         if ran.returncode == 0:
             seconds.append(float(json.loads(ran.stdout.splitlines()[-1])["seconds"]))
     return min(seconds, default=None)

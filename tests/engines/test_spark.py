@@ -87,10 +87,17 @@ def test_a_session_from_price_to_certificate(tmp_path: Path) -> None:
     with dc.connect(running(), **facts(tmp_path, table="hospital.grown")) as again:
         assert again.spent == quote.loss
         assert again.account == ("visits",)
-    with dc.connect(running().table("hospital.visits").where("age > 3"), **facts(tmp_path, table="some")) as again:
+    some = running().table("hospital.visits").where("age > 44")
+    with dc.connect(some, **facts(tmp_path, table="visits")) as again:
         assert again.spent == quote.loss
+        # Other rows are another question, even if it is worded alike.
+        assert all(row[1] < 220 for row in again.sql(text, epsilon=8).rows)
+        spent = again.spent
+    with dc.connect(running().table("hospital.visits").where("age > 44"), **facts(tmp_path, table="visits")) as again:
+        again.sql(text, epsilon=8)
+        assert again.spent == spent
     with dc.connect(folder, **facts(tmp_path, table="files")) as again:
-        assert again.spent == quote.loss
+        assert again.spent == spent
     with pytest.raises(InvalidArgument, match="another"):
         dc.connect(running(), **facts(tmp_path, dataset="another"))
 
@@ -198,6 +205,16 @@ def test_units_that_name_nobody_are_left_out_and_others_are_told_apart() -> None
     engine.add("numbers", session.sql(f"SELECT * FROM {numbers}"), unit="who")
     assert engine.run(f"SELECT COUNT(DISTINCT `discreet unit`) FROM {engine.dialect.table('numbers')}") == [(2,)]
     engine.close()
+
+
+def test_a_table_whose_columns_changed_is_noticed(tmp_path: Path) -> None:
+    running().sql("CREATE TABLE hospital.changing USING parquet AS SELECT 1 AS patient, 2 AS age")
+    with dc.connect(running(), **facts(tmp_path, table="hospital.changing", bounds={}, values={})) as session:
+        assert session.price("SELECT COUNT(*) AS n FROM changing", epsilon=1)
+        running().sql("ALTER TABLE hospital.changing ADD COLUMN city STRING")
+        with pytest.raises(InvalidArgument, match="same columns"):
+            session.sql("SELECT COUNT(*) AS n FROM changing", epsilon=1)
+        assert session.spent.epsilon == 0
 
 
 def test_folders_of_parquet_files_are_read(tmp_path: Path) -> None:
@@ -320,6 +337,17 @@ def test_settings_that_change_what_statements_mean_are_refused(tmp_path: Path) -
         spent = session.spent
         assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows
         assert session.spent == spent
+
+
+def test_functions_of_the_session_do_not_stand_in_for_those_of_spark(tmp_path: Path) -> None:
+    with dc.connect(running(), **facts(tmp_path)) as session:
+        running().udf.register("floor", lambda value: 0)
+        try:
+            with pytest.raises(EngineUnavailable, match="the function floor must be that of Spark"):
+                session.sql("SELECT SUM(cost) AS s FROM visits", epsilon=1)
+        finally:
+            running().sql("DROP TEMPORARY FUNCTION floor")
+        assert session.sql("SELECT SUM(cost) AS s FROM visits", epsilon=1).rows
 
 
 def test_old_versions_missing_drivers_and_missing_java_are_said(

@@ -164,7 +164,7 @@ class Spark:
         """Nothing more is added."""
 
     def identity(self, table: str) -> str:
-        """Where the table lies, with a digest of what a view says; a frame has only its name."""
+        """Where the table lies, with a digest of what a view or frame says; a frame has only its name."""
         held = self._of(table)
         return held.identity + held.definition
 
@@ -173,12 +173,18 @@ class Spark:
         return self._of(table).sources
 
     def definition(self, table: str) -> str:
-        """A digest of what a view says, empty for a table; refused if it says something else by now."""
+        """Where the table is, since its books are also those of views and frames over the same files, and a digest of
+        what those say; refused if that, or a column, is something else by now."""
         held = self._of(table)
-        if not held.view and held.definition and catalog.definition(self._alive(), held.name) != held.definition:
-            remedy = "see whether it still is what you want, and connect again"
-            raise InvalidArgument("table", table, "a view that says what it said when the session began", remedy)
-        return held.definition
+        if not held.view:
+            session = self._alive()
+            same = catalog.found(session, held.name)[1].schema == held.frame.schema
+            if not same or catalog.definition(session, held.name) != held.definition:
+                remedy = "see whether it still is what you want, and connect again"
+                raise InvalidArgument(
+                    "table", table, "what it was when the session began, with the same columns", remedy
+                )
+        return held.identity + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """Its files, as far as they are on this machine."""
@@ -209,6 +215,7 @@ class Spark:
             lost = False
             try:
                 self._check_settings()
+                _check_functions(session, statement)
                 with self._running(session):
                     frame = session.sql(statement)
                     return _rows(frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow())
@@ -295,8 +302,8 @@ class Spark:
             raise InvalidArgument("source", given, "a table or frame of the same session of Spark", remedy)
         files = _files(frame)
         sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
-        definition = "" if view else catalog.definition(session, name)
-        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), definition)
+        said = catalog.digest(catalog.plan(session, name), *sources) if view else catalog.definition(session, name)
+        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said)
 
     def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
         read = readings.get(unit.lower())
@@ -343,6 +350,13 @@ class Spark:
             columns.append(known_of(column, least, most, [(value,) for value in listed]))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _check_functions(session: Any, statement: str) -> None:
+    """That no function of the session has the name of one that a statement uses: some versions would take that."""
+    own = {str(row[0]).lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
+    for name in sorted(own & {word.lower() for word in re.findall(r"\b([A-Z][A-Z0-9_]+)\(", statement)}):
+        raise InvalidArgument("session", f"the function {name}", "that of Spark", f"DROP TEMPORARY FUNCTION {name}")
 
 
 def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:

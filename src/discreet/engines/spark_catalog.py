@@ -25,7 +25,19 @@ from discreet.engines.spark_dialect import double, identifier
 from discreet.engines.spark_moments import in_utc
 from discreet.sql.catalog import Type, nearest
 
-__all__ = ["Reading", "definition", "found", "local", "named", "place", "quoted", "reading", "sources"]
+__all__ = [
+    "Reading",
+    "definition",
+    "digest",
+    "found",
+    "local",
+    "named",
+    "place",
+    "plan",
+    "quoted",
+    "reading",
+    "sources",
+]
 
 DIGITS = 18
 """So many digits fit in 64 bits."""
@@ -33,8 +45,8 @@ LARGEST = double(1.7976931348623157e308)
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MANY = 100
 """Files that are named one by one."""
-LENGTH, WHOLE = "spark.sql.maxPlanStringLength", 2_000_000_000
-"""The setting for how much of a plan is shown, and all of it."""
+WHOLE = {"spark.sql.maxPlanStringLength": "2000000000", "spark.sql.debug.maxToStringFields": "1000000"}
+"""Settings under which all of a plan is shown."""
 VIEW = re.compile(r"View \((`[^,]*`), \[")
 """How a plan names the views it reads."""
 
@@ -142,20 +154,37 @@ def place(session: Any, name: str) -> str:
 
 def definition(session: Any, name: str) -> str:
     """A digest of what a view, and the views it reads, say; empty for a table."""
-    before = session.conf.get(LENGTH, None)
-    session.conf.set(LENGTH, str(WHOLE))
-    try:
-        (plan,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {name}").collect()[0]
-    finally:
-        session.conf.unset(LENGTH) if before is None else session.conf.set(LENGTH, before)
-    analyzed = plan.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    analyzed = _analyzed(session, name)
     views = list(dict.fromkeys(VIEW.findall(analyzed)))
     if not views:
         return ""
     said = [f"{row[0]} {row[1]}" for view in views for row in _texts(session, view)]
-    # A view of the session alone says nothing but its plan, where columns are numbered.
-    said += [] if said else [re.sub(r"#\d+L?", "", analyzed)]
+    # A view of the session alone says nothing but its plan.
+    return digest(*(said or [analyzed]))
+
+
+def plan(session: Any, view: str) -> str:
+    """What a frame reads and does, whatever the view that stands for it is called."""
+    return _analyzed(session, view).replace(view.strip("`"), "")
+
+
+def digest(*said: str) -> str:
+    """A few letters that stand for texts."""
     return f"#{sha256(chr(0).join(said).encode()).hexdigest()[:16]}"
+
+
+def _analyzed(session: Any, name: str) -> str:
+    """The plan that reads all of a table or view; its columns are numbered anew each time, so without their numbers."""
+    before = {setting: session.conf.get(setting, None) for setting in WHOLE}
+    try:
+        for setting, value in WHOLE.items():
+            session.conf.set(setting, value)
+        (shown,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {name}").collect()[0]
+    finally:
+        for setting, old in before.items():
+            session.conf.unset(setting) if old is None else session.conf.set(setting, old)
+    analyzed = shown.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    return re.sub(r"#\d+L?", "", analyzed)
 
 
 def _texts(session: Any, view: str) -> list[tuple[str, str]]:

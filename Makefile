@@ -31,7 +31,7 @@ demo: $(VENV)/light
 	$(BIN)/discreet demo
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses $(JOBS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -1,8 +1,11 @@
-"""What holds for every test: a forked child destroys nothing that belongs to the process of the tests, and the
-collector does not look through all that was imported again and again."""
+"""What holds for every test: a forked child destroys nothing that belongs to the process of the tests, the collector
+does not look through all that was imported again and again, and one process has Spark."""
 
 import gc
 import os
+from typing import Any
+
+import pytest
 
 # Engines that earlier tests left to the collector have threads, which a fork does not copy: collecting such an engine
 # in a child ends the child, and whoever waits for it waits for ever.
@@ -20,3 +23,16 @@ def pytest_collection_finish() -> None:
 def pytest_sessionfinish() -> None:
     """What is left at the end is let go of, or the engine complains of it."""
     gc.unfreeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where several processes run the tests, those on Spark are all in one: Java takes long to start."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Together(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            on_spark = "[spark" in nodeid or "/test_spark.py" in nodeid or "/test_spark_expressions.py" in nodeid
+            return "spark" if on_spark else nodeid
+
+    return Together(config, log) if config.getvalue("dist") == "load" else None

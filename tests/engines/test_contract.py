@@ -6,7 +6,7 @@ Totals are whole numbers, so they are equal or not. DuckDB's own are compared wi
 """
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.engines.contract import CORPORA, DUCKDB, PLACES, SPARK, Corpus, Place, statement_for, totals
+from tests.engines.contract import CORPORA, DUCKDB, PLACES, Corpus, Place, statement_for, totals
 from tests.sql.examination import Examination
 from tests.sql.generator import question
 from tests.sql.worlds import ODD_INTEGERS, ODD_REALS, ODD_TEXTS, World
@@ -25,15 +25,8 @@ from discreet.engines.engine import Engine
 from discreet.sql.catalog import Catalog, Column, Table
 
 OTHERS = [place for place in PLACES if place is not DUCKDB]
-# One process has the machine of Java that Spark runs on.
-ALONE = {SPARK: [pytest.mark.xdist_group("spark")]}
 WORLDS = [(place, seed) for place in OTHERS for seed in range(12, 12 + place.worlds)]
 EARLY, LATE = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
-
-
-def each(places: Iterable[Place]) -> list[Any]:
-    """Places as parameters of a test."""
-    return [pytest.param(place, marks=ALONE.get(place, []), id=place.name) for place in places]
 
 
 def named(value: Any) -> str:
@@ -41,7 +34,7 @@ def named(value: Any) -> str:
 
 
 @pytest.mark.parametrize("corpus", CORPORA, ids=named)
-@pytest.mark.parametrize("place", each(OTHERS))
+@pytest.mark.parametrize("place", OTHERS, ids=named)
 def test_the_corpus_has_the_same_totals_on_every_engine(place: Place, corpus: Corpus) -> None:
     planned = corpus.planned()
     assert len(planned) > 0.7 * len(corpus.questions)
@@ -69,10 +62,7 @@ def refused_by(engine: Engine, asked: Any) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(
-    ("place", "seed"),
-    [pytest.param(place, seed, marks=ALONE.get(place, []), id=f"{place.name}-{seed}") for place, seed in WORLDS],
-)
+@pytest.mark.parametrize(("place", "seed"), WORLDS, ids=named)
 def test_random_questions_have_the_same_totals_and_are_bounded_as_they_should(place: Place, seed: int) -> None:
     examination = Examination(seed, neighbours=0)
     world, own = examination.world, examination.session
@@ -150,7 +140,7 @@ VALUES = {
 ROW = st.fixed_dictionaries({name: st.none() | values for name, values in VALUES.items()})
 
 
-@pytest.mark.parametrize("place", each(OTHERS))
+@pytest.mark.parametrize("place", OTHERS, ids=named)
 def test_whatever_the_rows_hold(place: Place) -> None:
     planned = ASKED.planned()
     assert len(planned) == len(ASKED.questions)
@@ -167,7 +157,7 @@ def test_whatever_the_rows_hold(place: Place) -> None:
     check()
 
 
-@pytest.fixture(params=each(PLACES))
+@pytest.fixture(params=PLACES, ids=named)
 def world_session(request: pytest.FixtureRequest) -> Iterator[Any]:
     world = next(World(seed) for seed in range(100) if not World(seed).by_row and not World(seed).poor)
     with request.param.session(world, world.data, "answered") as session:
@@ -183,7 +173,7 @@ def test_a_question_is_charged_answered_and_free_the_second_time(world_session: 
     assert world_session.spent == quote.loss
 
 
-@pytest.mark.parametrize("place", each(PLACES))
+@pytest.mark.parametrize("place", PLACES, ids=named)
 def test_rows_of_nobody_are_left_out_and_the_plan_says_so(place: Place) -> None:
     rows = [dict.fromkeys(VALUES) | {"who": who, "n": 1} for who in ("a", "a", None, None, None, "b")]
     (_, asked), *_ = Corpus("nobody", ASKED.catalog, {}, ("SELECT COUNT(*) FROM anything",)).planned()
@@ -192,7 +182,7 @@ def test_rows_of_nobody_are_left_out_and_the_plan_says_so(place: Place) -> None:
         assert sum(row[4] for row in totals(engine, asked) if row[0] == 0) == 3
 
 
-@pytest.mark.parametrize("place", each(PLACES))
+@pytest.mark.parametrize("place", PLACES, ids=named)
 def test_a_table_without_the_unit_column_names_those_it_has(place: Place) -> None:
     table = Table("anything", (Column("whom", "text"), Column("n", "integer")))
     source = place.made("unitless", "anything", {c.name: c.type for c in table.columns}, [{"whom": "a", "n": 1}])

@@ -21,7 +21,6 @@ from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.engines import spark
 from discreet.engines.spark import Spark
 
-pytestmark = pytest.mark.xdist_group("spark")
 CITIES = ["Oslo", "Rome", "Lima"]
 VISITS = {"patient": pa.int32(), "age": pa.int16(), "cost": pa.decimal128(10, 2), "city": pa.string()}
 VISITS |= {"day": pa.date32()}

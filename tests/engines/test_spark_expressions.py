@@ -30,7 +30,6 @@ from discreet.sql.functions import admit, call, cast, render
 from discreet.sql.plan import Call, Expression, Literal, Ref
 from discreet.sql.temporal import shifted
 
-pytestmark = pytest.mark.xdist_group("spark")
 DIALECT = SparkDialect()
 EXPRESSIONS, AT_ONCE = 400, 50
 INEXACT = ("ln", "log10", "log2", "exp", "power")

@@ -31,7 +31,7 @@ from discreet.sql.plan import Call, Expression, Literal, Ref
 from discreet.sql.temporal import shifted
 
 DIALECT = SparkDialect()
-EXPRESSIONS, AT_ONCE = 400, 50
+EXPRESSIONS, AT_ONCE = 250, 50
 INEXACT = ("ln", "log10", "log2", "exp", "power")
 X, Y, N, S = Ref("x", "real"), Ref("y", "real"), Ref("n", "integer"), Ref("s", "text")
 EXTREMES = [0.0, 5e-324, 1e-323, 2.2250738585072014e-308, 1e-300, 1e-154, 0.5, 1.5, 2.5, 3.0, 1e15 + 0.5, 2.0**52, 1e20]

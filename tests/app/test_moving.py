@@ -19,9 +19,9 @@ def server() -> Server:
 @pytest.fixture
 def address(server: Server) -> Iterator[str]:
     """The address of an empty database, with a password in it."""
-    server.execute("CREATE ROLE clerk LOGIN PASSWORD '" + PASSWORD + "'", "CREATE DATABASE moving OWNER clerk")
-    yield server.url(f"clerk:{quote(PASSWORD, safe='')}", "moving")
-    server.execute("DROP DATABASE moving WITH (FORCE)", "DROP ROLE clerk")
+    server.execute("CREATE ROLE mover LOGIN PASSWORD '" + PASSWORD + "'", "CREATE DATABASE moving OWNER mover")
+    yield server.url(f"mover:{quote(PASSWORD, safe='')}", "moving")
+    server.execute("DROP DATABASE moving WITH (FORCE)", "DROP ROLE mover")
 
 
 def test_books_move_to_a_server_and_back_and_are_checked_there(run: Commands, address: str) -> None:

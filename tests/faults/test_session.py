@@ -111,7 +111,9 @@ def settled(session: Session, books: Books) -> None:
         found.confirm(answer.certificate, keys=[answer.certificate["key"]])
 
 
-def test_a_backend_that_is_ended_in_the_middle_of_a_statement(database: tuple[Server, str], tmp_path: Path) -> None:
+def test_a_backend_that_is_ended_in_the_middle_of_a_statement(
+    database: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place, name = database
     url, books = place.url(database=name), Books(tmp_path / "books.ledger")
     with closing(psycopg.connect(url, autocommit=True)) as steward:
@@ -120,7 +122,13 @@ def test_a_backend_that_is_ended_in_the_middle_of_a_statement(database: tuple[Se
             " FROM generate_series(1, 300) i"
         )
         with dc.connect(url, **{**FACTS, "ledger": books.place}) as session, steward.transaction():
-            steward.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+            run = session._engine.run
+
+            def held_up(statement: str) -> list[Any]:
+                steward.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
+                return run(statement)
+
+            monkeypatch.setattr(session._engine, "run", held_up)
             failures: list[Exception] = []
 
             def ask() -> None:

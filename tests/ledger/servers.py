@@ -25,7 +25,7 @@ PASSWORD = "corr3ct/horse@staple"
 
 
 class Server:
-    """A server of its own, with a role `clerk` that needs a password."""
+    """A server of its own, with roles that need a password."""
 
     def __init__(self, folder: Path | None = None) -> None:
         spacious = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
@@ -37,7 +37,7 @@ class Server:
         if os.geteuid() == 0:
             self._give_to(pwd.getpwnam("nobody"))
         self._do("initdb", "-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync", "--wal-segsize=4")
-        rules = "host all clerk 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
+        rules = "host all clerk,bookkeeper,keeper,mover 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
         (self._data / "pg_hba.conf").write_text(rules)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

@@ -25,19 +25,19 @@ from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.server import Connection
 
 GRANTS = (
-    "GRANT USAGE ON SCHEMA {schema} TO clerk",
-    "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {schema} TO clerk",
-    "GRANT UPDATE ON {schema}.head, {schema}.accounts TO clerk",
+    "GRANT USAGE ON SCHEMA {schema} TO bookkeeper",
+    "GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA {schema} TO bookkeeper",
+    "GRANT UPDATE ON {schema}.head, {schema}.accounts TO bookkeeper",
 )
 """What a role needs to charge, as the docs list it."""
 
 
 @pytest.fixture
-def clerk(shared: PostgresPlace) -> Iterator[str]:
+def bookkeeper(shared: PostgresPlace) -> Iterator[str]:
     """The address of a role that needs a password and may do nothing yet."""
-    shared.execute(f"CREATE ROLE clerk LOGIN PASSWORD '{PASSWORD}'")
-    yield shared.server.url(f"clerk:{quote(PASSWORD, safe='')}")
-    shared.execute("DROP OWNED BY clerk", "DROP ROLE clerk")
+    shared.execute(f"CREATE ROLE bookkeeper LOGIN PASSWORD '{PASSWORD}'")
+    yield shared.server.url(f"bookkeeper:{quote(PASSWORD, safe='')}")
+    shared.execute("DROP OWNED BY bookkeeper", "DROP ROLE bookkeeper")
 
 
 def granted(place: PostgresPlace, grants: tuple[str, ...] = GRANTS) -> None:
@@ -83,12 +83,12 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
         (lambda s: f"postgresql://postgres@127.0.0.1:{_closed_port()}/postgres", "runs and the address is right"),
         (lambda s: s.url(database="nothing"), "CREATE DATABASE"),
         (lambda s: s.url("nobody"), "CREATE ROLE"),
-        (lambda s: s.url(f"clerk:{PASSWORD[:5]}"), "pgpass"),
+        (lambda s: s.url(f"bookkeeper:{PASSWORD[:5]}"), "pgpass"),
         (lambda s: "service=nothing", "PGSERVICEFILE"),
     ],
 )
 def test_who_cannot_get_in_is_told_what_to_do(
-    shared: PostgresPlace, clerk: str, address: Callable[[Server], str], words: str
+    shared: PostgresPlace, bookkeeper: str, address: Callable[[Server], str], words: str
 ) -> None:
     with pytest.raises(LedgerUnavailable, match=words):
         Ledger.at(address(shared.server), patience=2)
@@ -100,27 +100,29 @@ def _closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_the_password_is_shown_nowhere(shared: PostgresPlace, clerk: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_password_is_shown_nowhere(
+    shared: PostgresPlace, bookkeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
     opened(shared.open())
     granted(shared)
     caplog.set_level(logging.DEBUG)
     said = []
-    wrong = clerk.replace(quote(PASSWORD, safe=""), "s3cret-but-wrong")
+    wrong = bookkeeper.replace(quote(PASSWORD, safe=""), "s3cret-but-wrong")
     for address in (
         wrong,
-        clerk.replace("/postgres", "/nothing"),
-        clerk.replace("127.0.0.1", "127.0.0.1:x"),
-        f"postgresql://clerk:{PASSWORD}@127.0.0.1/postgres",
-        f"host=127.0.0.1 user=clerk password={PASSWORD} {PASSWORD}",
+        bookkeeper.replace("/postgres", "/nothing"),
+        bookkeeper.replace("127.0.0.1", "127.0.0.1:x"),
+        f"postgresql://bookkeeper:{PASSWORD}@127.0.0.1/postgres",
+        f"host=127.0.0.1 user=bookkeeper password={PASSWORD} {PASSWORD}",
     ):
         with pytest.raises((LedgerUnavailable, InvalidArgument)) as caught:
             PostgresStore(address, schema=shared.schema, patience=2)
         said.append("".join(traceback.format_exception(caught.value)) + repr(caught.value))
-    with Ledger(PostgresStore(clerk, schema=shared.schema)) as ledger:
+    with Ledger(PostgresStore(bookkeeper, schema=shared.schema)) as ledger:
         ledger.complete(ledger.charge(ANN, pure(1, 8), "q"), b"42")
         said += [repr(ledger), repr(ledger._store), ledger._store.address, *(entry.text for entry in ledger.entries())]
         said.append(repr(ledger.registry()))
-        shared.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA {shared.schema} FROM clerk")
+        shared.execute(f"REVOKE ALL ON ALL TABLES IN SCHEMA {shared.schema} FROM bookkeeper")
         with pytest.raises(LedgerUnavailable, match="GRANT") as denied:
             ledger.charge(ANN, pure(1, 8), "p")
         said.append("".join(traceback.format_exception(denied.value)))
@@ -128,23 +130,23 @@ def test_the_password_is_shown_nowhere(shared: PostgresPlace, clerk: str, caplog
         assert not any(secret in text for secret in (PASSWORD, quote(PASSWORD, safe=""), "s3cret", "horse")), text
 
 
-def test_a_clerk_charges_with_few_rights_and_changes_nothing_else(shared: PostgresPlace, clerk: str) -> None:
+def test_a_bookkeeper_charges_with_few_rights_and_changes_nothing_else(shared: PostgresPlace, bookkeeper: str) -> None:
     with pytest.raises(LedgerUnavailable, match="may create schemas"):
-        PostgresStore(clerk, schema=shared.schema)
+        PostgresStore(bookkeeper, schema=shared.schema)
     opened(shared.open())
     with pytest.raises(LedgerUnavailable, match=r"permission was denied.*GRANT"):
-        PostgresStore(clerk, schema=shared.schema)
+        PostgresStore(bookkeeper, schema=shared.schema)
     granted(shared, GRANTS[:2])
-    with Ledger(PostgresStore(clerk, schema=shared.schema)) as ledger:
+    with Ledger(PostgresStore(bookkeeper, schema=shared.schema)) as ledger:
         assert ledger.spent(ANN) == PureDP(0)
         assert ledger.check().sound
         with pytest.raises(LedgerUnavailable, match=r"permission was denied.*GRANT"):
             ledger.charge(ANN, pure(1, 8), "q")
         granted(shared, GRANTS[2:])
         assert ledger.complete(ledger.charge(ANN, pure(1, 8), "q"), b"42") == b"42"
-        ledger.open(("health", "clerk's study"))
+        ledger.open(("health", "bookkeeper's study"))
         assert ledger.check().sound
-    with closing(psycopg.connect(clerk, autocommit=True)) as connection:
+    with closing(psycopg.connect(bookkeeper, autocommit=True)) as connection:
         for statement in ("UPDATE {}.entries SET text = ''", "DELETE FROM {}.charges", "DROP TABLE {}.releases"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement.format(shared.schema))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
@@ -186,10 +187,12 @@ class Postgres:
         held = self._of(table)
         with self._lock:
             connection = self._begun()
-            try:
+            same = None
+            with suppress(self._driver.OperationalError):
                 same = self._is_same(connection, held)
-            finally:
-                self._rolled_back(connection)
+            self._rolled_back(connection)
+        if same is None:
+            raise EngineUnavailable("the server did not say what the table is")
         if not same or (held.definition and self._definition(held.oid)[0] != held.definition):
             remedy = "see whether it still is what you want, and connect again"
             raise InvalidArgument("table", table, "what it was when the session began, with the same columns", remedy)

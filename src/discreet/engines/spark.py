@@ -24,7 +24,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
-from uuid import uuid4
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import Home
@@ -33,7 +32,7 @@ from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.spark_catalog import Reading
 from discreet.engines.spark_dialect import SparkDialect, identifier
-from discreet.engines.spark_jobs import Jobs, jobs_of
+from discreet.engines.spark_jobs import Jobs, jobs_of, number
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
@@ -289,7 +288,7 @@ class Spark:
             frame: Any = source
             if frame.sparkSession is not session:
                 raise InvalidArgument("source", table, "a frame of the same session", "make all of them in one session")
-            name = f"discreet_{uuid4().hex}"
+            name = f"discreet_{number()}"
             frame.createOrReplaceTempView(name)
             self._views.append(name)
             view, name, identity = True, identifier(name), f"memory:{table}"

@@ -6,13 +6,23 @@ it is by itself.
 
 from __future__ import annotations
 
+import os
+import time
+from itertools import count
 from types import TracebackType
 from typing import Any, Protocol, Self
-from uuid import uuid4
 
-__all__ = ["Jobs", "jobs_of"]
+__all__ = ["Jobs", "jobs_of", "number"]
 
 GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+
+_NUMBERS = count()
+
+
+def number() -> str:
+    """A name for groups of jobs and for views that no other process, and nothing before, has on the same cluster."""
+    return f"{os.getpid()}_{time.time_ns()}_{next(_NUMBERS)}"
 
 
 class Jobs(Protocol):
@@ -41,7 +51,7 @@ class Grouped:
 
     def __init__(self, session: Any) -> None:
         self._context = session.sparkContext
-        self._group = f"discreet-{uuid4()}"
+        self._group = f"discreet-{number()}"
         self._before: dict[str, str | None] = {}
         self._done = 0.0
 
@@ -80,7 +90,7 @@ class Tagged:
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._tag = f"discreet-{uuid4()}"
+        self._tag = f"discreet-{number()}"
         self._done: float | None = None
 
     def __enter__(self) -> Self:

@@ -33,6 +33,7 @@ from discreet.engines.engine import LISTED, LOOKED_AT, known
 from discreet.engines.files import found
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.schema import Reading, quoted, reading, text
+from discreet.engines.tables import Tables
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.functions import admit
@@ -91,12 +92,13 @@ class _Owning:
         return column.of_units(replaced) if name == self.unit else column.of_links(replaced)
 
 
-class DuckDB:
+class DuckDB(Tables[_Held]):
     """Tables of one DuckDB connection."""
 
     dialect: Dialect = DUCKDB
 
     def __init__(self, threads: int | None = None) -> None:
+        super().__init__()
         import duckdb
 
         # What does not fit into memory is written here, readable by this user only.
@@ -114,7 +116,6 @@ class DuckDB:
         )
         self._select = duckdb.StatementType.SELECT
         self._alone = threads is None
-        self._held: dict[str, _Held] = {}
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
         self._lock = Lock()
@@ -144,8 +145,7 @@ class DuckDB:
         exactly, there and in `links`, the columns by which rows find their owners. Types of public data may be read off
         its values.
         """
-        if table.lower() in {name.lower() for name in self._held}:
-            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        self._check_new(table)
         if isinstance(source, str) and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)):
             # Not shown whole: an address may hold a password.
             remedy = "give a path, postgresql://…, a session of Spark or a connection of ibis; see docs/engines.md"
@@ -185,7 +185,7 @@ class DuckDB:
         held = _Held(identity, tuple(Column(read.name, read.type) for read in usable), omitted, rows.paths)
         for read in usable:
             if read.name.lower() == owning.unit:
-                self._check_units(read.family)
+                self._check_units(read.family, "declare one type for both in `types`")
                 held = replace(held, units=read.family)
         shown = [f"{owning.read(r, rows.replaced).sql} AS {quoted(r.name)}" for r in usable]
         looked_at = not private and (rows.small or rows.counted) and self._count(f"({rows.sql})") <= LOOKED_AT
@@ -196,13 +196,6 @@ class DuckDB:
                 self._opened().unregister(_frame_of(table))
         held = replace(held, copied=form == "TABLE")
         return self._looked_at(table, held) if looked_at else held
-
-    def _check_units(self, family: str) -> None:
-        """Units of different families would be compared after a cast, which may make two of them one."""
-        others = {name: held.units for name, held in self._held.items() if held.units not in (None, family)}
-        for other, kind in others.items():
-            remedy = "declare one type for both in `types`"
-            raise InvalidArgument("unit", family, f"of one type in all tables; it is {kind} in {other}", remedy)
 
     def seal(self) -> None:
         """Nothing more is added; no other file can be read, no file written, and no setting changed."""
@@ -230,18 +223,6 @@ class DuckDB:
     def paths(self, table: str) -> tuple[Path, ...]:
         """The files its rows are in; none for a frame."""
         return self._of(table).paths
-
-    def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the schema and what was declared, never from private rows; what public ones hold."""
-        return self._of(table).columns
-
-    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the columns that queries cannot use."""
-        return self._of(table).omitted
-
-    def unique(self, table: str) -> tuple[str, ...]:
-        """Columns of a public table that are known to hold no value twice and no NULL."""
-        return self._of(table).unique
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed."""
@@ -306,11 +287,6 @@ class DuckDB:
         except Exception:
             return False
         return True
-
-    def _of(self, table: str) -> _Held:
-        if table not in self._held:
-            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
-        return self._held[table]
 
     def _count(self, selection: str) -> int:
         return int(self._execute(f"SELECT COUNT(*) FROM {selection}")[0][0])

@@ -19,7 +19,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -30,6 +29,7 @@ from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
 from discreet.engines.postgres_addresses import made_from
+from discreet.engines.tables import Tables, check_types, whole_rows
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
@@ -91,10 +91,11 @@ def named(table: object) -> tuple[str, ...]:
     return parts
 
 
-class Ibis:
+class Ibis(Tables[_Held]):
     """Tables of one connection of ibis."""
 
     def __init__(self, backend: Any) -> None:
+        super().__init__()
         words = WAREHOUSES.get(backend.name)
         if words is None:
             remedy = "copy the table to one of these, or to Parquet files"
@@ -104,7 +105,6 @@ class Ibis:
         self._words = words
         self._dialect = WarehouseDialect(words)
         self.dialect: Dialect = self._dialect
-        self._held: dict[str, _Held] = {}
         self._lock = Lock()
         self._closed = False
 
@@ -123,14 +123,10 @@ class Ibis:
         private: bool = True,
     ) -> None:
         """Register a table or view as `table`; `source` is its name. Types are those of the backend."""
+        self._check_new(table)
         parts = self._place(named(source))
         readings, omitted = self._columns(parts)
-        for column, kind in (types or {}).items():
-            known = readings.get(column.lower())
-            if known is None or known.type != kind:
-                bound = f"a column of {table}" if known is None else f"{known.type}, as it is there"
-                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
-                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        check_types(table, types, readings, "there")
         shown = [f"{read.sql} AS {self.dialect.identifier(read.name)}" for read in readings.values()]
         units = None
         if unit is not None:
@@ -146,9 +142,6 @@ class Ibis:
         columns = tuple(Column(read.name, read.type) for read in readings.values())
         held = _Held(self._identity(parts), columns, omitted, units)
         self._held[table] = held if private else self._looked_at(table, held)
-
-    def seal(self) -> None:
-        """Nothing more is added."""
 
     def identity(self, table: str) -> str:
         """The backend, which server of its kind it is, and the full name."""
@@ -167,18 +160,6 @@ class Ibis:
         """None."""
         self._of(table)
         return ()
-
-    def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the schema, never from private rows; what public ones hold."""
-        return self._of(table).columns
-
-    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the columns that queries cannot use."""
-        return self._of(table).omitted
-
-    def unique(self, table: str) -> tuple[str, ...]:
-        """Columns of a public table that are known to hold no value twice and no NULL."""
-        return self._of(table).unique
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT."""
@@ -205,11 +186,6 @@ class Ibis:
     def _check_open(self) -> None:
         if self._closed:
             raise InvalidArgument("session", "closed", "open", "connect again")
-
-    def _of(self, table: str) -> _Held:
-        if table not in self._held:
-            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
-        return self._held[table]
 
     def _identity(self, parts: tuple[str, ...]) -> str:
         backend, words = self._backend, self._words
@@ -287,17 +263,10 @@ class Ibis:
         return None if plain is None else _Reading(name, plain, column, column, plain)
 
     def _owner(self, table: str, unit: str, readings: Mapping[str, _Reading]) -> _Reading:
-        read = readings.get(unit.lower())
-        if read is None:
-            near = nearest(unit, [r.name for r in readings.values()])
-            raise InvalidArgument("unit", unit, f"a column of {table}", near)
+        read = self._owning(table, unit, readings)
         if read.rounds and read.type == "timestamp":
             remedy = "make it text or a whole number in a view, or CAST it to microseconds there"
             raise InvalidArgument("unit", unit, "of a type that is read without rounding", remedy)
-        for other, held in self._held.items():
-            if held.units not in (None, read.family):
-                bound = f"of one type in all tables; it is {held.units} in {other}"
-                raise InvalidArgument("unit", read.family, bound, "CAST one of them in a view")
         return read
 
     def _looked_at(self, table: str, held: _Held) -> _Held:
@@ -330,11 +299,4 @@ def _rows(found: Any) -> list[tuple[Any, ...]]:
     rows = found.fetchall() if hasattr(found, "fetchall") else [row.values() for row in found]
     if hasattr(found, "close"):
         found.close()
-    return [tuple(_whole(value) if isinstance(value, Decimal) else value for value in row) for row in rows]
-
-
-def _whole(value: Decimal) -> int:
-    """Two decimals must not become one number."""
-    if value != (whole := int(value)):
-        raise ValueError("a decimal that is no whole number")
-    return whole
+    return whole_rows(rows)

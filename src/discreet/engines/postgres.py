@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -35,6 +34,7 @@ from discreet.engines.postgres_addresses import is_address, remedy_for, stripped
 from discreet.engines.postgres_catalog import Form, Reading, named, reading, spelled
 from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.engines.schema import quoted
+from discreet.engines.tables import Tables, check_types, whole_rows
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
@@ -90,14 +90,14 @@ class _Held:
     units: str | None = None
 
 
-class Postgres:
+class Postgres(Tables[_Held]):
     """Tables of one database."""
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         self._dialect = PostgresDialect()
         self.dialect: Dialect = self._dialect
         self._address = address
-        self._held: dict[str, _Held] = {}
         self._path: list[str] = []
         self._database = ""
         self._lock = Lock()
@@ -130,20 +130,14 @@ class Postgres:
             given = "an address" if isinstance(source, str) else type(source).__name__
             remedy = 'write private={"orders": dc.Private("schema.orders")}, or load the data into the database'
             raise InvalidArgument("source", given, "the name of a table on the same server", remedy)
-        if table.lower() in {name.lower() for name in self._held}:
-            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        self._check_new(table)
         oid, schema, name = self._found(source)
         readings, omitted, form = self._columns(oid)
-        for column, kind in (types or {}).items():
-            known = readings.get(column.lower())
-            if known is None or known.type != kind:
-                bound = f"a column of {table}" if known is None else f"{known.type}, as it is on the server"
-                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
-                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        check_types(table, types, readings, "on the server")
         shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
         integers = [read for read in readings.values() if read.type == "integer"]
         shown += [f"{read.stored} AS {self.dialect.stored(read.name)}" for read in integers]
-        owner = None if unit is None else self._owner(table, unit, readings)
+        owner = None if unit is None else self._owning(table, unit, readings)
         shown += [] if owner is None else [f"{owner.owner} AS {quoted(OWNER)}"]
         for link in links:
             if link.lower() in readings and readings[link.lower()].rounds:
@@ -163,9 +157,6 @@ class Postgres:
         self._held[table] = held
         if not private:
             self._held[table] = self._looked_at(table, held)
-
-    def seal(self) -> None:
-        """Nothing more is added."""
 
     def identity(self, table: str) -> str:
         """The server, database, schema and name, whoever asks; with a digest of what a view says."""
@@ -202,18 +193,6 @@ class Postgres:
         """No files."""
         return ()
 
-    def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the catalogs, never from private rows; what public ones hold."""
-        return self._of(table).columns
-
-    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the columns that queries cannot use."""
-        return self._of(table).omitted
-
-    def unique(self, table: str) -> tuple[str, ...]:
-        """Columns of a public table that are known to hold no value twice and no NULL."""
-        return self._of(table).unique
-
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
 
@@ -232,7 +211,7 @@ class Postgres:
                 # Binary results come by the protocol that takes no more than one statement.
                 found = connection.cursor(binary=True).execute(statement.encode()).fetchall()
                 connection.execute("COMMIT")
-                return [tuple(int(v) if isinstance(v, Decimal) else v for v in row) for row in found]
+                return whole_rows(found)
             except self._driver.errors.QueryCanceled:
                 if not self._cancelled:
                     raise
@@ -390,20 +369,6 @@ class Postgres:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
         return readings, tuple(omitted), form
 
-    def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
-        read = readings.get(unit.lower())
-        if read is None:
-            raise InvalidArgument(
-                "unit", unit, f"a column of {table}", nearest(unit, [r.name for r in readings.values()])
-            )
-        for other, held in self._held.items():
-            if held.units not in (None, read.family):
-                remedy = "CAST one of them in a view"
-                raise InvalidArgument(
-                    "unit", read.family, f"of one type in all tables; it is {held.units} in {other}", remedy
-                )
-        return read
-
     def _check_readable(self, table: str) -> None:
         """That a statement can read the table at all: rows may be hidden from the role, or a server behind it gone."""
         state = None
@@ -415,11 +380,6 @@ class Postgres:
             del self._dialect.tables[table]
             remedy = "see to grants, policies for rows (ROW LEVEL SECURITY), and what a view reads"
             raise InvalidArgument("table", table, f"one that the role can read (SQLSTATE {state})", remedy)
-
-    def _of(self, table: str) -> _Held:
-        if table not in self._held:
-            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
-        return self._held[table]
 
     def _looked_at(self, table: str, held: _Held) -> _Held:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""

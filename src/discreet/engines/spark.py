@@ -18,7 +18,6 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +32,8 @@ from discreet.engines.engine import known as known_of
 from discreet.engines.spark_catalog import Reading
 from discreet.engines.spark_dialect import SparkDialect, identifier
 from discreet.engines.spark_jobs import Jobs, jobs_of, number
-from discreet.sql.catalog import Column, Type, nearest
+from discreet.engines.tables import Tables, check_types, whole_rows
+from discreet.sql.catalog import Column, Type
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
 from discreet.sql.relations import OWNER
@@ -96,15 +96,15 @@ class _Held:
     units: str | None = None
 
 
-class Spark:
+class Spark(Tables[_Held]):
     """Tables of one session."""
 
     def __init__(self, source: object) -> None:
+        super().__init__()
         self._dialect = SparkDialect()
         self.dialect: Dialect = self._dialect
         self._own = is_address(source)
         self._session: Any = _opened(str(source)) if self._own else getattr(source, "sparkSession", source)
-        self._held: dict[str, _Held] = {}
         self._views: list[str] = []
         self._lock = Lock()
         self._home = Home()
@@ -134,16 +134,10 @@ class Spark:
         Types are those of the schema. Values of the `unit` column that name nobody (NaN, infinities, bytes that are no
         text) become NULL.
         """
-        if table.lower() in {name.lower() for name in self._held}:
-            raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
+        self._check_new(table)
         held = self._resolved(table, source)
         readings, omitted = _columns(held.frame)
-        for column, kind in (types or {}).items():
-            known = readings.get(column.lower())
-            if known is None or known.type != kind:
-                bound = f"a column of {table}" if known is None else f"{known.type}, as it is on Spark"
-                remedy = nearest(column, [r.name for r in readings.values()]) if known is None else "CAST it in a view"
-                raise InvalidArgument("types", {column: kind}, bound, remedy)
+        check_types(table, types, readings, "on Spark")
         shown = [f"{read.sql} AS {identifier(read.name)}" for read in readings.values()]
         owner = None if unit is None else self._owner(table, unit, readings)
         shown += [] if owner is None else [f"{owner.owner} AS {identifier(OWNER)}"]
@@ -158,9 +152,6 @@ class Spark:
         self._held[table] = replace(held, columns=columns, omitted=omitted, units=units)
         if not private:
             self._held[table] = self._looked_at(table, self._held[table])
-
-    def seal(self) -> None:
-        """Nothing more is added."""
 
     def identity(self, table: str) -> str:
         """Where the table lies, with a digest of what a view or frame says; a frame has only its name."""
@@ -189,18 +180,6 @@ class Spark:
         """Its files, as far as they are on this machine."""
         return self._of(table).paths
 
-    def columns(self, table: str) -> tuple[Column, ...]:
-        """Names and types from the schema, never from private rows; what public ones hold."""
-        return self._of(table).columns
-
-    def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
-        """Names and types of the columns that queries cannot use."""
-        return self._of(table).omitted
-
-    def unique(self, table: str) -> tuple[str, ...]:
-        """Columns of a public table that are known to hold no value twice and no NULL."""
-        return self._of(table).unique
-
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
 
@@ -217,7 +196,8 @@ class Spark:
                 _check_functions(session, statement)
                 with self._running(session):
                     frame = session.sql(statement)
-                    return _rows(frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow())
+                    found = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
+                    return whole_rows(zip(*(column.to_pylist() for column in found.columns), strict=True))
             except InvalidArgument as error:
                 raise EngineUnavailable(f"{error.value} must be {error.bound}") from None
             except Exception:
@@ -305,23 +285,11 @@ class Spark:
         return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said)
 
     def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
-        read = readings.get(unit.lower())
-        if read is None:
-            near = nearest(unit, [r.name for r in readings.values()])
-            raise InvalidArgument("unit", unit, f"a column of {table}", near)
+        read = self._owning(table, unit, readings)
         if read.owner is None:
             remedy = "CAST it to STRING COLLATE UTF8_BINARY in a view, in one spelling for each person"
             raise InvalidArgument("unit", unit, "compared by its bytes", remedy)
-        for other, held in self._held.items():
-            if held.units not in (None, read.family):
-                bound = f"of one type in all tables; it is {held.units} in {other}"
-                raise InvalidArgument("unit", read.family, bound, "CAST one of them in a view")
         return read
-
-    def _of(self, table: str) -> _Held:
-        if table not in self._held:
-            raise InvalidArgument("table", table, "a registered table", nearest(table, self._held))
-        return self._held[table]
 
     def _looked_at(self, table: str, held: _Held) -> _Held:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
@@ -371,12 +339,6 @@ def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...
     if not readings:
         raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
     return readings, tuple(omitted)
-
-
-def _rows(table: Any) -> list[tuple[Any, ...]]:
-    columns = [column.to_pylist() for column in table.columns]
-    rows = zip(*columns, strict=True)
-    return [tuple(int(value) if isinstance(value, Decimal) else value for value in row) for row in rows]
 
 
 def _files(frame: Any) -> list[str]:

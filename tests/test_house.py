@@ -23,6 +23,7 @@ ALLOWED = {
     "adversary": {"core", "noise", "accounting", "mechanisms"},
     "samples": set(),
     "sql": {"core", "noise", "accounting", "mechanisms"},
+    "synopses": {"core", "noise", "accounting", "mechanisms"},
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},

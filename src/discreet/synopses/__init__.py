@@ -1,0 +1,63 @@
+"""Synopses: what answers many linear queries at once, built privately from a histogram.
+
+A `Domain` of named attributes has cells; a `Workload` is a list of queries over them; a mechanism releases a `Synopsis`
+from the histogram of the cells, and everybody may ask it.
+
+>>> from discreet.synopses import Attribute, Domain, Workload
+>>> domain = Domain((Attribute("sex", ("F", "M")), Attribute.binned("age", range(0, 101, 10), whole=True)))
+>>> Workload.all_marginals(domain, 2) + Workload.ranges(domain, "age")
+Workload(75 queries of 20 cells)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.synopses.blocks import Explicit, Product
+    from discreet.synopses.domain import Attribute, Domain
+    from discreet.synopses.factors import Sets, every, prefixes, ranges
+    from discreet.synopses.synopsis import Answers, MedianOf, Synopsis, SyntheticTable, Weights, load
+    from discreet.synopses.terms import Terms
+    from discreet.synopses.workload import Workload
+
+__all__ = [
+    "Answers",
+    "Attribute",
+    "Domain",
+    "Explicit",
+    "MedianOf",
+    "Product",
+    "Sets",
+    "Synopsis",
+    "SyntheticTable",
+    "Terms",
+    "Weights",
+    "Workload",
+    "every",
+    "load",
+    "prefixes",
+    "ranges",
+]
+
+_HOMES = {
+    "blocks": ("Explicit", "Product"),
+    "domain": ("Attribute", "Domain"),
+    "factors": ("Sets", "every", "prefixes", "ranges"),
+    "synopsis": ("Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"),
+    "terms": ("Terms",),
+    "workload": ("Workload",),
+}
+"""Where the names are from."""
+
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when they are asked for."""
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module 'discreet.synopses' has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"discreet.synopses.{home}"), name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -58,7 +58,7 @@ MOST = 1 << 22
 """Databases weighed one by one: some ten seconds for a hundred queries, and a third of a gigabyte."""
 MOST_KINDS = 2_895
 """With more kinds of cells there are more than `MOST` databases of two rows."""
-INSTEAD = "use MultiplicativeWeights, which needs no list of databases"
+INSTEAD = "use MWEM, which needs no list of databases"
 
 Progress = Callable[[float], None]
 

@@ -52,7 +52,7 @@ __all__ = ["SmallDatabaseWalk"]
 MOST_KINDS = 1 << 16
 """Each draw of a row weighs all kinds of cells."""
 MOST_SWEEPS = 100_000
-INSTEAD = "use MultiplicativeWeights, which needs no list of databases"
+INSTEAD = "use MWEM, which needs no list of databases"
 
 
 @dataclass(frozen=True, kw_only=True)

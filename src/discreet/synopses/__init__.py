@@ -16,18 +16,26 @@ if TYPE_CHECKING:
     from discreet.synopses.blocks import Explicit, Product
     from discreet.synopses.domain import Attribute, Domain
     from discreet.synopses.factors import Sets, every, prefixes, ranges
+    from discreet.synopses.median import MedianMechanism
+    from discreet.synopses.multiplicative import MWEM
+    from discreet.synopses.small_database import SmallDatabase
     from discreet.synopses.synopsis import Answers, MedianOf, Synopsis, SyntheticTable, Weights, load
     from discreet.synopses.terms import Terms
+    from discreet.synopses.walk import SmallDatabaseWalk
     from discreet.synopses.workload import Workload
 
 __all__ = [
+    "MWEM",
     "Answers",
     "Attribute",
     "Domain",
     "Explicit",
+    "MedianMechanism",
     "MedianOf",
     "Product",
     "Sets",
+    "SmallDatabase",
+    "SmallDatabaseWalk",
     "Synopsis",
     "SyntheticTable",
     "Terms",
@@ -43,8 +51,12 @@ _HOMES = {
     "blocks": ("Explicit", "Product"),
     "domain": ("Attribute", "Domain"),
     "factors": ("Sets", "every", "prefixes", "ranges"),
+    "median": ("MedianMechanism",),
+    "multiplicative": ("MWEM",),
+    "small_database": ("SmallDatabase",),
     "synopsis": ("Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"),
     "terms": ("Terms",),
+    "walk": ("SmallDatabaseWalk",),
     "workload": ("Workload",),
 }
 """Where the names are from."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from discreet.synopses.factors import Sets, every, prefixes, ranges
     from discreet.synopses.median import MedianMechanism
     from discreet.synopses.multiplicative import MWEM
+    from discreet.synopses.online import OnlineMultiplicativeWeights
     from discreet.synopses.small_database import SmallDatabase
     from discreet.synopses.synopsis import Answers, MedianOf, Synopsis, SyntheticTable, Weights, load
     from discreet.synopses.terms import Terms
@@ -32,6 +33,7 @@ __all__ = [
     "Explicit",
     "MedianMechanism",
     "MedianOf",
+    "OnlineMultiplicativeWeights",
     "Product",
     "Sets",
     "SmallDatabase",
@@ -53,6 +55,7 @@ _HOMES = {
     "factors": ("Sets", "every", "prefixes", "ranges"),
     "median": ("MedianMechanism",),
     "multiplicative": ("MWEM",),
+    "online": ("OnlineMultiplicativeWeights",),
     "small_database": ("SmallDatabase",),
     "synopsis": ("Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"),
     "terms": ("Terms",),

@@ -141,6 +141,13 @@ class Workload:
         """All entries are multiples of one over this: 1 or 2²⁰."""
         return 1 << FINE if any(block.fractional for block in self.blocks) else 1
 
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The blocks that queries are from."""
+        if self.selection is None:
+            return tuple(range(len(self.blocks)))
+        return tuple(np.unique(np.searchsorted(self._ends, self.selection, side="right") - 1).tolist())
+
     def block_of(self, index: int) -> tuple[int, int]:
         """The block of a query, and its place there."""
         if not 0 <= index < len(self):
@@ -252,10 +259,7 @@ class Workload:
     def largest(self, changes: int = 1) -> Fraction:
         """How far one record moves any one answer: the largest entry, also when two are exchanged."""
         _one_or_two("changes", changes)
-        used = range(len(self.blocks))
-        if self.selection is not None:
-            used = np.unique(np.searchsorted(self._ends, self.selection, side="right") - 1).tolist()
-        return max(Fraction(self.blocks[number].top()) for number in used)
+        return max(Fraction(self.blocks[number].top()) for number in self.used)
 
     def neighbour_set(self, changes: int = 1) -> tuple[Any, ...]:
         """What one record adds to one query, or to a pair of them: `values` of a `NeighbourSet`.
@@ -278,10 +282,8 @@ class Workload:
     @cached_property
     def _plan(self) -> _Node:
         """Which attribute to sum out for which products, and when."""
-        products = {n: block.axes(self.domain) for n, block in enumerate(self.blocks) if isinstance(block, Product)}
-        if self.selection is not None:
-            used = set(np.unique(np.searchsorted(self._ends, self.selection, side="right") - 1).tolist())
-            products = {number: axes for number, axes in products.items() if number in used}
+        pairs = [(number, self.blocks[number]) for number in self.used]
+        products = {number: block.axes(self.domain) for number, block in pairs if isinstance(block, Product)}
         return _plan(tuple(range(len(self.domain.shape))), products)
 
     def _descend(self, node: _Node, tensor: Doubles, parts: list[Doubles]) -> None:

@@ -326,3 +326,23 @@ def test_one_count_of_uneven_people_is_near(max_rows: int | None, most: float) -
             answer = session.sql("SELECT COUNT(*) AS n FROM t", epsilon=epsilon, test_entropy=Entropy.for_tests(seed))
             off.append(abs(answer.column("n")[0] - len(data["who"])))
     assert np.mean(off) < most
+
+
+@pytest.mark.parametrize(("visited", "size"), [(1, 33), (36, 46)], ids=["laplace", "gaussian"])
+def test_numbers_of_people_in_groups_that_luck_has_shown_are_held(visited: int, size: int) -> None:
+    """Groups below the threshold show only where their noise is large."""
+    groups = 1800
+    people = np.arange(groups * size // visited)
+    who = np.repeat(people, visited)
+    place = (who + np.tile(np.arange(visited), people.size) * (groups // visited)) % groups
+    facts: dict[str, Any] = {"unit": dc.User("who"), "table": "visits", "max_rows": visited}
+    with dc.connect({"who": who, "place": place}, budget=dc.ApproxDP(100, "0.1"), **facts) as session:
+        question = "SELECT place, COUNT(DISTINCT who) AS n FROM visits GROUP BY place"
+        answer = session.sql(question, epsilon=1, test_entropy=Entropy.for_tests(8))
+    shown, spans = len(answer.rows), answer.spans
+    assert shown > 60
+    held = sum(low <= size <= high for low, high in (spans.interval(0, row, 0.9) for row in range(shown)))
+    plain = sum(abs(row[1] - size) <= spans._reach(0.1) * spans.noisy.scales[0] for row in answer.rows)
+    # Six deviations of a binomial number; intervals that forget why the groups show hold far fewer.
+    wanted = 0.9 * shown - 6 * (0.09 * shown) ** 0.5
+    assert plain < wanted <= held

@@ -4,6 +4,11 @@ Each sum lies, with the stated probability, between its released value less and 
 takes at most a known amount from each, where it is known how many rows a unit has. Where it is not known, but what was
 lost in all is, the interval reaches from what is left to that raised by all that may be lost. A measure's interval is
 its range over the box of its sums' intervals.
+
+Groups that are not listed show because their noisy number of units is above a threshold τ, and intervals of that number
+hold among those that show: the reach t is that of half the tail, and where the value is not t above τ there is no lower
+end. The truth m is then missed from above only by noise that exceeds max(t, τ − m + t). Noise whose logarithm is concave
+does so, given that it exceeds τ − m, with at most the probability P(Z > t)/P(Z > 0), about twice that of half the tail.
 """
 
 from __future__ import annotations
@@ -82,6 +87,8 @@ class Spans:
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
         place = self.measurement.statistics.index(statistic)
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
+        least = self.noisy.hidden_below if statistic.kind == "units" else None
+        tail = tail if least is None else tail / 2
         raised = self.noisy.raised(statistic)
         lost = self._lost(statistic.weighing, tail / 2)
         if math.isinf(lost) and self.noisy.tally is not None and not statistic.weighing:
@@ -96,6 +103,8 @@ class Spans:
             reach = self._reach(tail / 2) * scale
         low, high = _one_row(statistic)
         ends = [value - reach + lost * min(low, 0.0), value + reach + lost * max(high, 0.0), value * raised]
+        if least is not None and value - reach < least:
+            ends.append(0.0)
         return min(ends), max(ends)
 
     def _reach(self, tail: float) -> float:

@@ -7,7 +7,7 @@ its range over the box of its sums' intervals.
 
 Groups that are not listed show because their noisy number of units is above a threshold τ, and intervals of that number
 hold among those that show: the reach t is that of half the tail, and where the value is not t above τ there is no lower
-end. The truth m is then missed from above only by noise that exceeds max(t, τ − m + t). Noise whose logarithm is concave
+end. The truth m is then missed from above only by noise that exceeds max(t, τ − m + t). Noise of a log-concave law
 does so, given that it exceeds τ − m, with at most the probability P(Z > t)/P(Z > 0), about twice that of half the tail.
 """
 

@@ -13,11 +13,20 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "experiments"
-SCRIPTS = ("composition", "gaussian_calibration", "group_privacy", "neighbour_set", "randomized_response", "staircase")
+SCRIPTS = (
+    "composition",
+    "gaussian_calibration",
+    "group_privacy",
+    "multiplicative_weights",
+    "neighbour_set",
+    "randomized_response",
+    "staircase",
+)
 AXES = {
     "composition": "number of releases k",
     "gaussian_calibration": "true δ / stated δ",
     "group_privacy": "people in the group, k",
+    "multiplicative_weights": "worst error, records",
     "neighbour_set": "rate at the best δ of the map",
     "randomized_response": "error of the worst fraction",
     "staircase": "E|noise| / Δ",
@@ -86,10 +95,21 @@ def _bolder(mechanism: type) -> Any:
     return Bolder
 
 
+def _mistaken(mwem: type) -> type:
+    """A synopsis of other data."""
+
+    class Mistaken(mwem):
+        def release(self, cells: Any, **options: Any) -> Any:
+            return super().release(cells[::-1], **options)
+
+    return Mistaken
+
+
 PLANTED = {
     "composition": ("advanced", _halved),
     "gaussian_calibration": ("Gaussian", _quieter),
     "group_privacy": ("group", lambda group: lambda guarantee, k: group(guarantee, max(1, k - 1))),
+    "multiplicative_weights": ("MWEM", _mistaken),
     "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
     "randomized_response": ("RandomizedResponse", _bolder),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),

@@ -171,7 +171,7 @@ def test_bad_terms_are_refused(terms: dict, message: str) -> None:
 def test_domains_that_do_not_fit_are_refused_before_any_charge() -> None:
     wide = Domain(tuple(Attribute(f"a{i}", range(10)) for i in range(9)))
     for kind in (MWEM, OnlineMultiplicativeWeights):
-        with pytest.raises(InvalidArgument, match=r"GB.*ProjectedNoise"):
+        with pytest.raises(InvalidArgument, match=r"GB.*noise on the answers"):
             kind(workload=Workload.all_marginals(wide, 2), epsilon=1)
     with pytest.raises(InvalidArgument, match="60 counts"):
         MWEM(workload=PAIRS, epsilon=1).release([1, 2])

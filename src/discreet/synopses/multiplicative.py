@@ -73,6 +73,7 @@ Progress = Callable[[float], None]
 """Told the share of the work that is done."""
 
 MOST_CELLS = 1 << 26
+REMEDY = "use fewer attributes or coarser bins, or Laplace or Gaussian noise on the answers"
 SIZE_SHARE = Fraction(1, 20)
 _CHOICE = {"best": Fraction(1, 4), "book": Fraction(1, 2)}
 """The share of ε that choices take."""
@@ -96,7 +97,7 @@ class MWEM(Terms):
             raise InvalidArgument("method", self.method, f"one of {get_args(Method)}", "name one of them")
         if self.rounds is not None:
             natural("rounds", self.rounds)
-        self.workload.domain.dense(MOST_CELLS, "use ProjectedNoise, which keeps no cells, or fewer attributes")
+        self.workload.domain.dense(MOST_CELLS, REMEDY)
         if self.noise.rounds > _MOST_ROUNDS:
             raise InvalidArgument("rounds", self.noise.rounds, f"at most {_MOST_ROUNDS:,}", "use fewer rounds")
 

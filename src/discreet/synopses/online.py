@@ -48,11 +48,11 @@ from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.shape import Integers
 from discreet.synopses.factors import Doubles
-from discreet.synopses.multiplicative import MOST_CELLS, Progress
+from discreet.synopses.multiplicative import MOST_CELLS, REMEDY, Progress
 from discreet.synopses.population import Population
 from discreet.synopses.synopsis import Answers, Weights
 from discreet.synopses.terms import Terms
-from discreet.synopses.weighing import nudged
+from discreet.synopses.weighing import inner, nudged
 
 __all__ = ["OnlineAnswer", "OnlineMultiplicativeWeights", "OnlineRun"]
 
@@ -87,7 +87,7 @@ class OnlineMultiplicativeWeights(Terms):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.workload.domain.dense(MOST_CELLS, "use ProjectedNoise, which keeps no cells, or fewer attributes")
+        self.workload.domain.dense(MOST_CELLS, REMEDY)
         if self.updates is not None and natural("updates", self.updates) > _MOST_UPDATES:
             raise InvalidArgument("updates", self.updates, f"at most {_MOST_UPDATES:,}", "allow fewer")
         if self.threshold is not None:
@@ -232,7 +232,7 @@ class OnlineRun:
             raise BudgetExceeded("in a forked process", "of the process that paid", "start another run and pay for it")
         cells, entries = mechanism.workload.support(place)
         with self._lock:
-            said = float(self._weights[cells] @ entries)
+            said = inner(self._weights[cells], entries)
             truth = int(self._counts[place])
             far = abs(truth - round(min(said * scale, END / 2)))
             if self.exhausted or not self._comparisons.ask(far).above:

@@ -23,9 +23,11 @@ from discreet.synopses.domain import Domain
 from discreet.synopses.factors import Doubles
 from discreet.synopses.workload import Workload
 
-__all__ = ["Measured", "nudged", "polished", "simplex"]
+__all__ = ["Measured", "inner", "nudged", "polished", "simplex"]
 
 _TINY = 1e-300
+_DEEPEST = -600.0
+"""Logarithms of weights, relative to the largest, are kept above this, so that none is denormal."""
 _STEEPEST = 2.0
 """The most that one update adds to the logarithm of a weight, for queries of fractions."""
 _LONGER, _SHORTER = 1.4, 0.5
@@ -34,7 +36,7 @@ _HALVINGS = 40
 
 def nudged(weights: Doubles, cells: Integers, entries: Doubles, measured: float, total: float) -> Doubles:
     """Weights after the update of the theorems for one query, given where it is not 0; they add up to `total`."""
-    gap = measured - float(weights[cells] @ entries)
+    gap = measured - inner(weights[cells], entries)
     moved = weights.copy()
     moved[cells] *= np.exp(entries * (gap / (2 * total)))
     moved *= total / float(moved.sum())
@@ -76,12 +78,12 @@ class Measured:
         """How much to add to the logarithm of weights where the query is 1."""
         row = self.row
         assert row is not None
-        share = float(kept @ row) / total
+        share = inner(kept, row) / total
         wanted = min(max(value, least), total - least) / total
         if not (row % 1).any():
             held = min(max(share, 1e-12), 1 - 1e-12)
             return float(np.log(wanted / (1 - wanted)) - np.log(held / (1 - held)))
-        spread = float(kept @ row**2) / total - share**2
+        spread = inner(kept, row**2) / total - share**2
         return float(np.clip((wanted - share) / max(spread, 1e-12), -_STEEPEST, _STEEPEST))
 
 
@@ -95,13 +97,13 @@ def polished(weights: Doubles, workload: Workload, values: Doubles, steps: int) 
         slopes = workload.weighed(residuals)
         for _ in range(_HALVINGS):
             tried = logs - length * slopes
-            tried -= tried.max()
+            tried = np.maximum(tried - tried.max(), _DEEPEST)
             moved = np.exp(tried)
             scale = total / float(moved.sum())
             moved *= scale
             left = workload.answers(moved) - values
             # Half of the progress that the slope promises.
-            if residuals @ residuals - left @ left >= slopes @ (weights - moved):
+            if inner(residuals, residuals) - inner(left, left) >= inner(slopes, weights - moved):
                 break
             length *= _SHORTER
         else:
@@ -109,6 +111,11 @@ def polished(weights: Doubles, workload: Workload, values: Doubles, steps: int) 
         weights, logs, residuals = moved, tried + np.log(scale), left
         length *= _LONGER
     return weights
+
+
+def inner(a: Doubles, b: Doubles) -> float:
+    """⟨a, b⟩ in this thread alone: threads of a matrix library wait for one another longer than it takes."""
+    return float(np.einsum("i,i", a, b))
 
 
 def simplex(values: Doubles, total: float) -> Doubles:

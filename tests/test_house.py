@@ -28,10 +28,13 @@ ALLOWED = {
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},
     "allowance": {"core", "sql", "ledger"},
-    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "certificate", "custody"},
+    "purchase": {"core", "ledger", "allowance", "certificate", "custody"},
+    "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "purchase"},
+    "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "custody"}
+    | {"purchase", "synthesis"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
     "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}
-    | {"samples"},
+    | {"samples", "synthesis"},
 }
 # Slow to import: only inside the functions that need them.
 HEAVY = {"scipy", "pandas", "altair", "pyarrow", "dp_accounting"}

@@ -21,7 +21,6 @@ add noise, store, show. What is shown is what the ledger stored.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -34,8 +33,7 @@ from typing import Any
 from weakref import finalize
 
 from discreet import allowance
-from discreet.certificate import digest, loss_to_json
-from discreet.core.errors import AnswerFailed, BudgetExceeded, EngineUnavailable, EntropyFailure, InvalidArgument
+from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event, to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import Loss
@@ -46,6 +44,7 @@ from discreet.custody import Custody
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
 from discreet.noise.entropy import Entropy, chosen
+from discreet.purchase import Counter, Purchase, guarded
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
@@ -63,12 +62,8 @@ from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Quote", "Session"]
 
-FAILED = b"failed"
-"""What is stored when the engine could not run the statement."""
 FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
-LONGEST_NOTE = 1000
-"""Characters of a question that the books keep for the steward to read."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +121,7 @@ class Session:
         try:
             self._custody = Custody.of(self._ledger, place, key)
             self._account = self._opened((dataset,), sources, [part for part in (study, analyst) if part is not None])
+            self._counter = Counter(self._ledger, self._account, budget, unit, self._custody)
         except BaseException:
             self._ledger.close()
             raise
@@ -212,47 +208,25 @@ class Session:
         """
         asked = self._ask(text, epsilon, error)
         source = chosen(test_entropy)
-        # A seeded answer is another question: it never stands in for a private one.
-        question = asked.question if source.private else f"not private {asked.question}"
-        note = " ".join(text.split())[:LONGEST_NOTE]
-        try:
-            charge = self._ledger.charge(self._account, asked.measurement.events, question, note=note)
-        except BudgetExceeded as refusal:
-            raise BudgetExceeded(asked.loss, self.remaining, refusal.remedy) from None
-        payload = charge.payload
-        if payload is None:
-            payload = self._ledger.complete(charge, self._run(asked, source))
-        if payload == FAILED:
-            raise AnswerFailed()
-        answer = assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, {})
+        purchase = Purchase(asked.question, text, asked.words, asked.measurement.events, asked.loss)
+        bought = self._counter.bought(
+            purchase if source.private else purchase.seeded(), lambda: self._run(asked, source)
+        )
+        answer = assemble(asked.query, asked.sums, asked.measurement, bought.payload, asked.loss, {})
         if not source.private:
             return answer
-        certificate = {
-            "data": self._account[0],
-            "unit": {"kind": type(self._unit).__name__.lower(), **vars(self._unit)},
-            "question": " ".join(text.split()),
-            "plan": asked.words,
-            "events": [to_json(event) for event in asked.measurement.events],
-            "loss": loss_to_json(asked.loss),
-            "ledger": {"id": self._ledger.id, "entry": charge.sequence, "hash": charge.hash, "time": charge.time},
-            "answer": hashlib.sha256(payload).hexdigest(),
-            "rows": digest(answer.names, answer.rows),
-        }
-        self._custody.remember(self._ledger.seen)
-        return replace(answer, certificate=self._custody.key.sign(certificate))
+        return replace(answer, certificate=self._counter.certificate(purchase, bought, answer.names, answer.rows))
 
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
-        """The noisy sums, packed; a failure is an answer too, and says nothing about the data."""
-        measurement = asked.measurement
-        try:
+        """The noisy sums, packed."""
+
+        def run() -> bytes:
             groups = self._groups(asked, asked.statement)
             if not groups.exact:
                 groups = self._groups(asked, asked.written(wide=True))
-            return pack(measurement.release(groups, asked.listed, source), source.private)
-        except (EntropyFailure, EngineUnavailable):
-            raise  # nothing to do with the data: the question can be asked again
-        except Exception:
-            return FAILED
+            return pack(asked.measurement.release(groups, asked.listed, source), source.private)
+
+        return guarded(run)
 
     def _groups(self, asked: _Asked, statement: str) -> Groups:
         measurement = asked.measurement

@@ -34,7 +34,7 @@ from discreet.sql.plan import Aggregate, Expression, Named, Order, Query
 from discreet.sql.scope import Field, Rows, distinct_names, project
 from discreet.sql.vocabulary import only, refuse
 
-__all__ = ["parse"]
+__all__ = ["parse", "parse_rows"]
 
 LONGEST = 100_000
 MOST_ITEMS = 1_000
@@ -46,6 +46,31 @@ CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group
 
 def parse(text: str, catalog: Catalog) -> Query:
     """The plan of one question."""
+    tree, answer = _read(text, catalog)
+    if isinstance(answer, Rows):
+        if any(part.args.get("group") for part in (tree, tree.unnest())):
+            raise refuse(tree, "the unit column as a key would single people out", "group by something they share")
+        raise refuse(tree, "it would show people's rows", "aggregate them: COUNT(*), SUM, AVG, …")
+    return answer
+
+
+def parse_rows(text: str, catalog: Catalog) -> Rows:
+    """The rows that a SELECT without aggregates is about, which nobody is shown: synthetic ones are made for them."""
+    tree, answer = _read(text, catalog)
+    if isinstance(answer, Query):
+        raise refuse(tree, "it aggregates", "list columns to make rows of: SELECT a, b FROM … WHERE …")
+    for part in (tree, tree.unnest()):
+        for clause in ("order", "limit"):
+            if part.args.get(clause) is not None:
+                raise refuse(part.args[clause], "rows have no order", "leave it out")
+    if not answer.private:
+        raise refuse(tree, "it reads no private table", "ask the engine itself")
+    if answer.linked is not None:
+        raise ownerless(answer.linked, tree)
+    return answer
+
+
+def _read(text: str, catalog: Catalog) -> tuple[exp.Expr, Rows | Query]:
     if not isinstance(text, str):
         raise InvalidArgument("sql", text, "text", "write a SELECT")
     if len(text) > LONGEST:
@@ -57,11 +82,7 @@ def parse(text: str, catalog: Catalog) -> Query:
         answer = _select(tree, Context(catalog, _select, {}, [0]))
     except RecursionError:
         raise Unsupported("this query", "it is nested too deeply", "compute parts of it in WITH") from None
-    if isinstance(answer, Rows):
-        if any(part.args.get("group") for part in (tree, tree.unnest())):
-            raise refuse(tree, "the unit column as a key would single people out", "group by something they share")
-        raise refuse(tree, "it would show people's rows", "aggregate them: COUNT(*), SUM, AVG, …")
-    return answer
+    return tree, answer
 
 
 def _tree(text: str) -> exp.Expr:

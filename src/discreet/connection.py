@@ -43,6 +43,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Link, Table, Type
+from discreet.sql.intervals import Interval
 
 __all__ = ["Private", "connect"]
 
@@ -214,8 +215,17 @@ class _Facts:
             if len(kinds) > 1 and not kinds <= {"integer", "real"}:
                 remedy = "write them in the type of the column, or declare another in `types`"
                 raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
-            facts[column.name] = replace(column, values=Categories(tuple(_plain(listed))), found=False)
+            values = Categories(tuple(_plain(listed)))
+            facts[column.name] = replace(column, bounds=_spanned(column, values), values=values, found=False)
         return tuple(facts.values())
+
+
+def _spanned(column: Column, values: Categories) -> Bounds | None:
+    """The bounds of a column: those declared, or those of its values if they are numbers."""
+    numbers = values.numbers if column.type in ("integer", "real") else None
+    if column.bounds is not None or not numbers:
+        return column.bounds
+    return Interval(numbers[0], numbers[-1]).bounds()
 
 
 def _engine(source: object) -> _Engine:

@@ -82,7 +82,7 @@ def test_values_far_apart_gain_a_clear_margin() -> None:
 @pytest.mark.parametrize("p", [1, 2])
 def test_stated_errors_are_those_of_draws(p: Any) -> None:
     mechanism = NeighbourSet(1, ((0, 5), (200, 205)), p)
-    noise = mechanism._law.draw(400_000, entropy=Entropy.for_tests(1)).astype(float)
+    noise = mechanism.law.draw(400_000, entropy=Entropy.for_tests(1)).astype(float)
     # Means of 4·10⁵ draws stray by six standard errors with probability below 10⁻⁸.
     for drawn, stated in ((np.abs(noise), mechanism.mean_error), (noise**2, mechanism.mean_square)):
         doubt = 6 * drawn.std() / np.sqrt(noise.size)
@@ -103,7 +103,7 @@ def test_stated_errors_are_those_of_draws(p: Any) -> None:
 def test_accuracy_is_kept(mechanism: NeighbourSet, truth: Any, beta: str) -> None:
     size = 20_000
     source = Entropy.for_tests(2)
-    noise = mechanism._law.draw(size, entropy=source) * float(mechanism.grid.step)
+    noise = mechanism.law.draw(size, entropy=source) * float(mechanism.grid.step)
     wrong = np.abs(noise) > mechanism.accuracy(beta)
     misses = np.count_nonzero(wrong if mechanism.dimension == 1 else wrong.any(axis=1))
     expected = float(beta) * size

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,17 @@ class Categories:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def numbers(self) -> tuple[Fraction, ...] | None:
+        """The values in rising order, without None, if all the others are finite numbers."""
+        listed = [value for value in self.values if value is not None]
+        if any(isinstance(value, bool | str) or not isinstance(value, Number) for value in listed):
+            return None
+        try:
+            return tuple(sorted(exact("values", value) for value in listed))
+        except InvalidArgument:
+            return None
 
     def codes(self, values: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The place of each value in the list, −1 for values that are not in it."""

@@ -71,9 +71,11 @@ _STEPS = {1: 1 << 20, 2: 64}
 _FINER, _FINEST = 40, -1000
 """Reals are added up on a grid 2⁴⁰ times finer, where values are below 2⁶² steps, but no finer than 2⁻¹⁰⁰⁰."""
 _HALF, _CHUNK = 32, 1 << 30
-_WEIGHT, _SHELLS, _WORK = 64, 4096, 1 << 21
-"""Shells are followed to where they weigh e^−64, as long as there are at most 4096 and choosing among them takes some
-seconds at most. Below ε = 0.01 staircase noise is about as good as any."""
+_WEIGHT, _SHELLS = 64, 4096
+"""Shells are followed to where they weigh e^−64, as long as there are at most 4096. Below ε = 0.01 staircase noise is
+about as good as any."""
+WORK = 1 << 21
+"""Intervals made while shells are followed, so that choosing among them takes some seconds at most."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class NeighbourSet:
     dimension: Literal[1, 2] = 1
     real: bool = False
     exact_sums: bool = False
+    work: int = WORK
+    """How many intervals may be made while shells are followed, on the line: with fewer they are closed earlier."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", epsilon_argument(positive("epsilon", self.epsilon)))
@@ -110,6 +114,7 @@ class NeighbourSet:
             raise InvalidArgument("neighbours", self.neighbours, "'add_remove' or 'replace'", "name one of the two")
         flag("real", self.real)
         flag("exact_sums", self.exact_sums)
+        natural("work", self.work)
         object.__setattr__(self, "values", _values(self.values, self.dimension))
         if not self.real and any(end.denominator > 1 for part in self._parts for side in part for end in side):
             raise InvalidArgument("values", "a fraction", "whole numbers", "set real=True")
@@ -138,6 +143,11 @@ class NeighbourSet:
     def shells(self) -> LineShells | PlaneShells:
         """The shells that noise is drawn from."""
         return self.space.shells(self.choice.delta, self.choice.closing)
+
+    @cached_property
+    def law(self) -> ShellLaw:
+        """The law of the noise, in steps of the grid."""
+        return ShellLaw(self.shells, self.epsilon)
 
     @property
     def unit(self) -> Fraction | tuple[Fraction, ...]:
@@ -187,7 +197,7 @@ class NeighbourSet:
         For reals one step of that is for rounding: half of it to the grid, half for how far the sum may be off.
         """
         tail = probability("beta", beta) / natural("size", size)
-        return float_up((self._law.radius(tail) + int(self.real)) * self.grid.step)
+        return float_up((self.law.radius(tail) + int(self.real)) * self.grid.step)
 
     def nearest(self, records: object) -> np.ndarray[Any, np.dtype[Any]]:
         """Each record moved to the nearest of the values (the smaller of two as near), from 0 where it is NaN.
@@ -225,7 +235,7 @@ class NeighbourSet:
             if (data.values, data.grid) != (self.values, self.grid):
                 raise InvalidArgument("data", "a total of other values", "one of these values", "use `total` of this")
             source = chosen(entropy)
-            drawn = np.atleast_1d(self._law.draw(None if self.dimension == 2 else (), entropy=source)).tolist()
+            drawn = np.atleast_1d(self.law.draw(None if self.dimension == 2 else (), entropy=source)).tolist()
             # Held at the ends after the noise: sums held before it need not differ by what a record can add.
             noisy = [max(-END, min(a + b, END)) for a, b in zip(data.steps, drawn, strict=True)]
             held = np.array(noisy if self.dimension == 2 else noisy[0], dtype=np.int64)
@@ -238,7 +248,7 @@ class NeighbourSet:
         if self.dimension == 2 and steps.shape != (2,):
             raise InvalidArgument("data", f"{steps.size} numbers", "2 numbers", "give a pair")
         source = chosen(entropy)
-        noise = self._law.draw(None if self.dimension == 2 else steps.shape, entropy=source)
+        noise = self.law.draw(None if self.dimension == 2 else steps.shape, entropy=source)
         values = from_steps(saturating_sum(steps, noise), self.grid, self.real)
         return Release(values, self.loss, self.events, self.accuracy, source.private, self.limit)
 
@@ -248,10 +258,6 @@ class NeighbourSet:
         if self.dimension == 1:
             return tuple((part,) for part in cast(tuple[Range, ...], self.values))
         return cast(tuple[tuple[Range, ...], ...], self.values)
-
-    @cached_property
-    def _law(self) -> ShellLaw:
-        return ShellLaw(self.shells, self.epsilon)
 
     def _moment(self, p: int, choice: Choice, space: Line | Plane) -> float:
         row = mean_errors(space.profile(choice.delta, p), [float(self.epsilon)])[0]
@@ -279,7 +285,7 @@ class NeighbourSet:
         step = self.grid.step
         boxes = [tuple((floor(low / step) - room, ceil(high / step) + room) for low, high in move) for move in moves]
         if self.dimension == 1:
-            return Line.of([box[0] for box in boxes], levels, work=_WORK)
+            return Line.of([box[0] for box in boxes], levels, work=self.work)
         return Plane.of(cast(list[tuple[Interval, Interval]], boxes), levels, self.p)
 
 

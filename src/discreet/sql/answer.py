@@ -170,7 +170,7 @@ def assemble(
     """The answer: measures from the stored sums, then everything the query does to released values."""
     noisy, private = unpack(payload)
     measures, statistics = query.aggregate.measures, measurement.statistics
-    values = {s: noisy.sums[:, place] * noisy.raised(s) for place, s in enumerate(statistics)}
+    values = {s: noisy.sums[:, place] * noisy.raised(statistics[place]) for place, s in enumerate(sums.statistics)}
     drawn = iter(noisy.drawn)
     columns = [
         _told(m, [each.value for each in next(drawn)] if m.function in RANKED else sums.answer(i, values).tolist())

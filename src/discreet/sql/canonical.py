@@ -135,7 +135,9 @@ def _named(named: Named, tokens: Tokens) -> list[Any]:
 
 def _measure(measure: Measure, tokens: Tokens) -> list[Any]:
     argument = None if measure.argument is None else _expression(measure.argument, tokens)
-    return [measure.function, argument, _bounds(measure.bounds), None if measure.rank is None else str(measure.rank)]
+    rank = None if measure.rank is None else str(measure.rank)
+    values = [] if measure.values is None else [_values(measure.values)]
+    return [measure.function, argument, _bounds(measure.bounds), rank, *values]
 
 
 def _bounds(bounds: Bounds | None) -> list[str] | None:

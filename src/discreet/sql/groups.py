@@ -24,8 +24,8 @@ from discreet.sql.statistics import Statistic
 
 __all__ = ["CELLS", "OF_UNITS", "Bucketed", "Groups", "Key", "twins"]
 
-OF_UNITS = ("SUM(CAST(t AS BIGINT))", "SUM(CAST(t AS BIGINT) * g)", "SUM(g)")
-"""What `tally.py` wants to know of units, besides the octave of their rows."""
+OF_UNITS = ("CAST(t AS BIGINT)", "CAST(t AS BIGINT) * g", "g")
+"""What `tally.py` wants summed over units, besides the octave of their rows."""
 CELLS = 4
 """The number of the first part that counts rows by cell."""
 ROOM = 1 << 62
@@ -94,7 +94,7 @@ def _whole(values: Sequence[Any]) -> Whole:
 
 def twins(statistics: Sequence[Statistic]) -> list[int]:
     """For each statistic the place of the first that sums the same, be it for averages or not."""
-    alike = [(s.kind, s.argument, s.bounds) for s in statistics]
+    alike = [(s.kind, s.argument, s.bounds, s.values) for s in statistics]
     return [alike.index(one) for one in alike]
 
 

@@ -6,7 +6,8 @@ Guarantee. The unit is that of the table. The events are fixed before any data i
    alone the clipping norm C is chosen; one run for the weights by rows, one for those by groups, one for averages.
 2. one `Gaussian` on the totals of all statistics and groups, each divided by how far it can move and times its share,
    so that the vector moves by at most the root of the sum of squared shares in ℓ2; or one `Laplace` for each statistic
-   (ℓ1), which has its share of ε.
+   (ℓ1), which has its share of ε. A sum of declared values may have noise by those values instead, which is a `Pure`
+   (`bands.py`).
    Where `tallied`, what clipping takes is released with it, for a part of its accuracy (`tally.py`).
 3. (quantiles) draws by rank, as `quantiles.py` says, on rows with the same weights.
 4. (keys not listed) groups are shown only above a threshold on the noisy number of their units, set so that a unit
@@ -31,11 +32,13 @@ from discreet.core import events
 from discreet.core.events import Event
 from discreet.core.rounding import sqrt_up
 from discreet.mechanisms.additive import END
+from discreet.mechanisms.neighbour_set import NeighbourSet
 from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
 from discreet.sql import tally
+from discreet.sql.bands import noise
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.groups import Groups
 from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
@@ -108,10 +111,13 @@ class Measurement:
     quantiles: QuantilePlan | None = None
     max_rows: int | None = None
     tallied: bool = False
+    by_values: Fraction | None = None
+    """The ε of each sum that has noise by the declared values."""
 
     def __post_init__(self) -> None:
-        for index in range(len(self.statistics)):
-            scale_argument("noise", self.deviation(index, 0))
+        for index, statistic in enumerate(self.statistics):
+            if not statistic.values:
+                scale_argument("noise", self.deviation(index, 0))
 
     @cached_property
     def searched(self) -> tuple[int, ...]:
@@ -138,9 +144,11 @@ class Measurement:
         steps = CANONICAL * self.changes
         said: list[Event] = []
         said += map(events.Pure, self.searches)
+        # What noise by values costs, it costs for each unit that differs.
+        said += [events.Pure(self.law(s).epsilon * self.changes) for s in self.statistics if s.values]
         if self.norm == "l1":
-            said += [events.Laplace(self.ratio * steps * self._factor(s), steps) for s in self.statistics]
-        elif self.statistics:
+            said += [events.Laplace(self.ratio * steps * self._factor(s), steps) for s in self._others]
+        elif self._others:
             said.append(events.Gaussian((self.ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
         if self.quantiles is not None:
             said += self.quantiles.events
@@ -148,9 +156,26 @@ class Measurement:
             said.append(events.Approximate(Fraction(0), self.threshold_delta))
         return tuple(said)
 
+    @property
+    def _others(self) -> list[Statistic]:
+        """The statistics that have no noise by values."""
+        return [s for s in self.statistics if not s.values]
+
+    def law(self, statistic: Statistic) -> NeighbourSet:
+        """The noise by the values of one statistic, in its steps."""
+        assert self.by_values is not None
+        return noise(self.by_values / self.changes, statistic.additions)
+
+    def error(self, index: int, cut: int) -> float:
+        """The mean absolute error of one statistic, in the units of its values."""
+        gaussian = self.norm == "l2" and not self.statistics[index].values
+        return (0.8 if gaussian else 1.0) * self.scale(index, cut)
+
     def deviation(self, index: int, cut: int) -> Fraction:
-        """The noise in one statistic's totals, in their own units."""
+        """The noise in one statistic's totals, in their own units; for noise by values its mean size."""
         statistic = self.statistics[index]
+        if statistic.values:
+            return Fraction(self.law(statistic).mean_error) * G * H
         moved = statistic.bound * G * H
         if self.weights is not None:
             moved = self.weights.caps(statistic.weighing).movement(statistic.bound, cut)
@@ -159,13 +184,13 @@ class Measurement:
     def _factor(self, statistic: Statistic) -> Fraction:
         """How much larger the noise of one statistic is than if it were alone."""
         if self.norm == "l1":
-            return sum((s.share for s in self.statistics), Fraction(0)) / statistic.share
-        squares = sum((s.share**2 for s in self.statistics), Fraction(0))
+            return sum((s.share for s in self._others), Fraction(0)) / statistic.share
+        squares = sum((s.share**2 for s in self._others), Fraction(0))
         return sqrt_up(squares / tally.REST if self.tallied else squares) / statistic.share
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""
-        return float(self.deviation(index, cut) * self.statistics[index].grid.step / (G * H))
+        return float(self.deviation(index, cut) * self.statistics[index].step / (G * H))
 
     def top(self, weighing: int) -> int:
         """The last candidate whose noise the samplers can draw: 2^60 is their end."""
@@ -293,6 +318,8 @@ class Measurement:
         if weighing == 1:
             return groups.units.clipped(0, weight, cut, keys)
         apart = sum(s.weighing == 1 for s in self.statistics[:index]) if self.weights is not None else 0
+        # A unit above the norm would add something else than a declared value: there it adds nothing.
+        weight = 0 if self.statistics[index].values else weight
         return groups.rows.clipped(index - apart, weight, cut, keys)
 
     def _seen(self, groups: Groups, entropy: Entropy) -> int:
@@ -332,11 +359,14 @@ class Measurement:
             cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, limit)
 
         def measure(index: int) -> None:
-            cut = cuts[self.statistics[index].weighing]
-            deviation = max(self.deviation(index, cut), Fraction(1))
-            draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
-            noise = draw(deviation, len(keys), entropy=entropy).tolist()
-            columns[index] = [a + b for a, b in zip(self._total(index, groups, keys, cut), noise, strict=True)]
+            statistic, cut = self.statistics[index], cuts[self.statistics[index].weighing]
+            if statistic.values:
+                steps = self.law(statistic).law.draw(len(keys), entropy=entropy).tolist()
+                added = [step * (G * H) for step in steps]
+            else:
+                draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
+                added = draw(max(self.deviation(index, cut), Fraction(1)), len(keys), entropy=entropy).tolist()
+            columns[index] = [a + b for a, b in zip(self._total(index, groups, keys, cut), added, strict=True)]
 
         if listed is None:
             # Which groups show is found first: how many they are says how much room the sums should have.
@@ -353,8 +383,8 @@ class Measurement:
         for j in range(len(self.statistics)):
             if j not in columns:
                 measure(j)
-        # Steps are powers of two: scaling doubles by them is exact.
-        steps = [float(s.grid.step / (G * H)) for s in self.statistics]
+        # Steps of the grid are powers of two: scaling doubles by them is exact.
+        steps = [float(s.step / (G * H)) for s in self.statistics]
         sums = [[columns[j][i] * steps[j] for j in range(len(steps))] for i in shown]
         scales = tuple(self.scale(j, cuts[s.weighing]) for j, s in enumerate(self.statistics))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))

@@ -30,7 +30,7 @@ def _raised(spans: Spans) -> Iterator[str]:
     raised = [
         measure.name
         for index, measure in enumerate(spans.measures)
-        if any(spans.noisy.raised(statistic) > 1 for statistic in spans.sums.needs(index))
+        if any(spans.noisy.raised(statistic) > 1 for statistic in spans.needs(index))
     ]
     tally = spans.noisy.tally
     if raised and tally is not None:
@@ -46,7 +46,7 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
     uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
     if uncovered and spans.noisy.norms is not None:
         kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
-        used = {s.weighing for index in uncovered.values() for s in spans.sums.needs(index)} or {0}
+        used = {s.weighing for index in uncovered.values() for s in spans.needs(index)} or {0}
         limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
         yield (
             f"Each unit's rows weigh at most {limits} ({kind} over groups): {', '.join(uncovered)} may be off by what"
@@ -58,6 +58,9 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
         yield f"Clipping may have taken most of {', '.join(unknown)}: intervals reach to {FAR:g} times what is left."
     yield from _noise_alone(spans, measured, places)
     yield from _computed(query, measured)
+    moved = [name for name, index in measured.items() if any(s.values for s in spans.needs(index))]
+    if moved:
+        yield f"Values other than those declared count as the nearest of them in {', '.join(moved)}."
     if by_luck(query):
         yield (
             f"Rows were chosen from {len(spans.noisy.keys):,} by noisy values, which favours noise: intervals are wide"

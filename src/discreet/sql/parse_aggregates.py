@@ -12,7 +12,7 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from discreet.core.domains import Bounds
+from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.sql.catalog import Type
 from discreet.sql.functions import call, cast
@@ -30,6 +30,7 @@ Statistic = OneOf[
 ]
 
 COUNTS = ("count", "count_units", "count_distinct")
+SUMMED = ("sum", "avg", "variance", "stddev")
 PLAIN: dict[type[exp.Expr], Statistic] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -261,7 +262,9 @@ class Grouping:
     ) -> Measure:
         chosen = value if condition is None or value is None else call("case", condition, value, _NULL)
         bounds = None if value is None or statistic in COUNTS else self.rows.bounds(value)
-        return Measure("", statistic, chosen, bounds, rank)
+        numbers = None if value is None or bounds is None or self.exact else self.rows.numbers(value)
+        values = Categories(tuple(sorted(numbers))) if numbers and statistic in SUMMED else None
+        return Measure("", statistic, chosen, bounds, rank, values)
 
     def _fresh(self, label: str) -> str:
         return fresh(label, {key.name.lower() for key in self.keys} | {m.name.lower() for m in self.measures})

@@ -139,7 +139,8 @@ Relation = Scan | Filter | Project | Features | Join | Union
 @dataclass(frozen=True)
 class Measure:
     """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `count_distinct`,
-    of one unit's own rows only, of different values; `quantile` has a rank. `bounds` are those of the argument."""
+    of one unit's own rows only, of different values; `quantile` has a rank. `bounds` are those of the argument,
+    `values` all numbers that it can be, where that is declared."""
 
     name: str
     function: OneOf[
@@ -148,6 +149,7 @@ class Measure:
     argument: Expression | None = None
     bounds: Bounds | None = None
     rank: Fraction | None = None
+    values: Categories | None = None
 
     @property
     def word(self) -> str:

@@ -16,7 +16,7 @@ Otherwise the norm is found with a share of ε, up to the declared limit. Counts
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -28,6 +28,8 @@ from discreet.accounting.pure import pure
 from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
 from discreet.core.events import Composed, Event, Gaussian, Pure
 from discreet.core.losses import ApproxDP, PureDP
+from discreet.sql import bands
+from discreet.sql.bands import least_error, noise
 from discreet.sql.caps import Caps
 from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
 from discreet.sql.plan import Query
@@ -52,6 +54,12 @@ FEW_SUMS = 3
 """Where a unit touches no more sums, Laplace noise is smaller for any δ that makes sense."""
 FEW_GROUPS = 4
 """The same for groups, in counts of units."""
+WORTH = 0.95
+"""How much smaller noise by declared values must be than the usual: composed with others under a δ it costs more."""
+ONE_ROW = Caps.fixed(1)
+"""The limit under which a unit that counts at all is whole."""
+WEIGHED = 1 << 13
+"""The most steps of a value where statements weigh units."""
 NEAR = Fraction(101, 100)
 """A pure loss this near to the best one at δ is told instead of it."""
 DIGITS = 64
@@ -115,7 +123,8 @@ def plan(
     weights = _weights(keys, max_rows, laplace, whole) if owned else None
     norm: Norm = "l1" if laplace else "l2"
     asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
-    fresh = Measurement(statistics, norm, Fraction(1), changes, weights, quantiles=asked)
+    plain = tuple(statistic.plain for statistic in statistics)
+    fresh = Measurement(plain, norm, Fraction(1), changes, weights, quantiles=asked)
     search = epsilon / _share(TYPICAL_KEYS if keys is None else keys) if fresh.searched else None
     searches = replace(fresh, search_epsilon=search).searches
     left = epsilon - sum(searches)
@@ -123,16 +132,36 @@ def plan(
     part = delta * share if statistics and not laplace else delta
     for_ranks = ApproxDP(left * share, part) if delta else PureDP(left * share)
     drawn = QuantilePlan.best(ranks, norm, for_ranks, keys if owned else 1, changes) if ranks else None
-    ratio = Fraction(1)
-    if statistics and laplace:
-        ratio = 1 / (left * (1 - share))
-    elif statistics and drawn is None:
-        ratio = _gaussian_ratio(epsilon, delta, searches, changes)
-    elif statistics:
-        ratio = _gaussian_ratio(left * (1 - share), delta - part, (), changes)
     clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
     tallied = clipped and not laplace and keys != 1
-    return Measurement(statistics, norm, ratio, changes, weights, search, hidden, drawn, max_rows, tallied)
+    for_sums = left * (1 - share)
+
+    def ratio(given: Sequence[Fraction] = ()) -> Fraction:
+        """Noise over movement of the statistics beside those that have noise of their own, for the ε that is given."""
+        if len(given) == len(statistics):
+            return Fraction(1)
+        if laplace:
+            return 1 / (for_sums - sum(given))
+        if drawn is None:
+            return _gaussian_ratio(epsilon, delta, (*searches, *given), changes)
+        return _gaussian_ratio(for_sums - sum(given), delta - part, (), changes)
+
+    usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied)
+    each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
+    chosen = tuple(s if _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
+    given = [each for statistic in chosen if statistic.values]
+    return replace(usual, statistics=chosen, ratio=ratio(given), by_values=each) if given else usual
+
+
+def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fraction) -> bool:
+    """Whether noise by the declared values is clearly smaller than the usual, for a share of ε; and each unit that
+    counts is whole in the sum, having one row."""
+    weights = usual.weights
+    if not statistic.values or (weights is not None and (weights.rows != ONE_ROW or statistic.bound > WEIGHED)):
+        return False
+    most = WORTH * usual.error(index, 0) / float(statistic.step)
+    rate = epsilon / usual.changes
+    return least_error(rate, statistic.additions) < most and noise(rate, statistic.additions).mean_error < most
 
 
 def _few(epsilon: Fraction, delta: Fraction) -> float:
@@ -216,17 +245,16 @@ def _epsilon_at(index: int) -> Fraction:
 def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expected, ...]:
     """What to expect of each measure that is released."""
     said = []
-    mean = 0.8 if measurement.norm == "l2" else 1.0
     ranked = 0
     for index, measure in enumerate(query.aggregate.measures):
         if measure.function in RANKED:
             said.append(_in_ranks(query, measurement, measure.name, ranked))
             ranked += 1
             continue
-        needed = [(measurement.statistics.index(s), s) for s in sums.needs(index)]
+        needed = [(j, measurement.statistics[j]) for j in sums.places(index)]
         ends = []
         for last in (False, True):
-            noises = [mean * measurement.scale(j, _cut(measurement, s, last)) for j, s in needed]
+            noises = [measurement.error(j, _cut(measurement, s, last)) for j, s in needed]
             if measure.function == "sum" and len(noises) > 1 and measure.bounds is not None:
                 middle = abs(float(measure.bounds.lower + measure.bounds.upper)) / 2
                 counted, summed = (noises[0], noises[1]) if len(noises) == 3 else (noises[1], noises[0])
@@ -257,9 +285,11 @@ def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
 
 def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     """The plan in words."""
-    noise = "Gaussian" if measurement.norm == "l2" else "Laplace"
-    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics))
-    said = [f"{noise} noise on {names}"] if names else []
+    kind = "Gaussian" if measurement.norm == "l2" else "Laplace"
+    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics if not s.values))
+    said = [f"{kind} noise on {names}"] if names else []
+    summed = (tuple(value + s.middle for value in s.values) for s in measurement.statistics if s.values)
+    said += [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
     if measurement.quantiles is not None:
         said.append("quantiles drawn by rank, with ends for their intervals")
     if measurement.weights is None:

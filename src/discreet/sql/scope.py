@@ -18,14 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.sql.bands import within
 from discreet.sql.catalog import Table, Type, nearest
+from discreet.sql.conditions import branches
 from discreet.sql.functions import interval
 from discreet.sql.intervals import Interval
 from discreet.sql.multiplicity import Multiplicity
-from discreet.sql.plan import Expression, Filter, Join, Named, Project, Ref, Relation, Scan, Union
+from discreet.sql.plan import Call, Expression, Filter, Join, Literal, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.textual import growth
 
 __all__ = ["Field", "Rows", "distinct_names", "fresh", "project", "scan"]
@@ -145,6 +148,26 @@ class Rows:
         if expression.type not in ("integer", "real"):
             return None
         return interval(expression, {field.name: Interval.of(field.bounds) for field in self.fields}).bounds()
+
+    def numbers(self, expression: Expression) -> frozenset[Fraction] | None:
+        """All numbers that an expression can be, if they are declared: those of a column, or of what a CASE chooses
+        from."""
+        if expression.type not in ("integer", "real"):
+            return None
+        field = self.field_of(expression)
+        if field is not None:
+            return within(field.values, field.bounds)
+        if isinstance(expression, Literal):
+            value = expression.value
+            return frozenset((Fraction(value),) if isinstance(value, int | Fraction) else ())
+        if not isinstance(expression, Call) or (expression.function, expression.type) == ("cast", "integer"):
+            return None
+        if expression.function not in ("case", "coalesce", "cast"):
+            return None
+        chosen = expression.arguments if expression.function == "cast" else branches(expression)
+        lists = [self.numbers(part) for part in chosen]
+        known = [numbers for numbers in lists if numbers is not None]
+        return frozenset[Fraction]().union(*known) if len(known) == len(lists) else None
 
     def growth(self, expression: Expression) -> int:
         """How many times longer than a column of a table its texts may be."""

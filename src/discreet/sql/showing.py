@@ -20,6 +20,7 @@ from discreet.core.losses import Loss
 from discreet.core.markup import MOST_ROWS, block, facts, folded, gauge, note, table
 from discreet.core.numerals import loss as loss_text
 from discreet.core.numerals import percent, shown
+from discreet.sql.bands import within
 from discreet.sql.catalog import Catalog, Column, Table
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ def _table_html(held: Table) -> str:
 
 
 def _declared(column: Column) -> str:
-    if column.bounds is not None:
+    every = None if column.found else within(column.values, column.bounds)
+    if column.bounds is not None and every is None:
         low, high = (shown(float(end)) for end in (column.bounds.lower, column.bounds.upper))
         return f"{low} to {high}"
     if column.values is None:

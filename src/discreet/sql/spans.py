@@ -40,26 +40,30 @@ class Spans:
     measurement: Measurement
     noisy: Noisy
 
+    def needs(self, index: int) -> tuple[Statistic, ...]:
+        """The statistics that one measure is computed from."""
+        return tuple(self.measurement.statistics[place] for place in self.sums.places(index))
+
     def covers_clipping(self, index: int) -> bool:
         """Whether the intervals of a measure hold its value without clipping."""
-        weighings = {statistic.weighing for statistic in self.sums.needs(index)} or {0}
+        weighings = {statistic.weighing for statistic in self.needs(index)} or {0}
         return all(math.isfinite(self._lost(weighing, 0.5)) for weighing in weighings)
 
     def of_noise_alone(self, index: int) -> bool:
         """Whether they hold the value after clipping, and nothing is known of what that took."""
-        told = self.noisy.tally is not None and not any(s.weighing for s in self.sums.needs(index))
+        told = self.noisy.tally is not None and not any(s.weighing for s in self.needs(index))
         return not told and not self.covers_clipping(index)
 
     def unknown(self, index: int) -> bool:
         """Whether clipping may have taken nearly everything, for all that is known."""
-        return any(self.noisy.most_raised(s, self._reach(UNLIKELY)) > FAR for s in self.sums.needs(index))
+        return any(self.noisy.most_raised(s, self._reach(UNLIKELY)) > FAR for s in self.needs(index))
 
     def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that hold the value of a measure in one row with probability at least `level`."""
         measure = self.measures[index]
         if measure.function in RANKED:
             return self._drawn(index, row, level)
-        needs = self.sums.needs(index)
+        needs = self.needs(index)
         tail = (1 - level) / len(needs)
         sides: list[tuple[float, ...]] = [self._side(statistic, row, tail) for statistic in needs]
         if measure.function in ("variance", "stddev") and sides[0][0] < 0 < sides[0][1]:
@@ -97,7 +101,12 @@ class Spans:
             most = self.noisy.most_raised(statistic, self._reach(tail / 2))
             far = [end * factor for end in (value - reach, value + reach) for factor in (1.0, raised, min(most, FAR))]
             return min(far), max(far)
-        if lost in (0.0, math.inf):
+        if statistic.values:
+            # Whoever keeps to what is declared loses nothing. Ends are likely values: where steps are no whole numbers,
+            # a little more makes up for what doubles round.
+            steps = self.measurement.law(statistic).accuracy(tail)
+            reach, lost = (steps + (statistic.step.denominator > 1) / 64) * float(statistic.step), 0.0
+        elif lost in (0.0, math.inf):
             reach, lost = self._reach(tail) * scale, 0.0
         else:
             reach = self._reach(tail / 2) * scale

@@ -6,7 +6,7 @@ so that half the width is the bound; measures share the sums they have in common
 
 >>> from discreet.sql.plan import Ref
 >>> sums = Sums((Measure("mean", "avg", Ref("age", "integer"), Bounds(0, 100)),))
->>> [(s.kind, s.bound * s.grid.step) for s in sums.statistics]
+>>> [(s.kind, s.bound * s.step) for s in sums.statistics]
 [('centred', Fraction(50, 1)), ('present', Fraction(1, 1))]
 >>> sums.answer(0, {sums.statistics[0]: np.array([1000.0]), sums.statistics[1]: np.array([100.0])})
 array([60.])
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -25,6 +25,7 @@ import numpy as np
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
+from discreet.sql.bands import fitting, nearest, steps_of, unit_of
 from discreet.sql.plan import Expression, Measure, Ref
 
 __all__ = ["RANKED", "Statistic", "Sums", "held"]
@@ -42,14 +43,18 @@ LARGEST = sys.float_info.max
 
 @dataclass(frozen=True)
 class Statistic:
-    """A sum over rows of whole numbers, each at most `bound` in size; one step is worth `grid.step`."""
+    """A sum over rows of whole numbers, each at most `bound` in size; one is worth `step`."""
 
     kind: Kind
     argument: Expression | None
     bounds: Bounds | None = None
     of_mean: bool = False
     """Whether only averages use it, in which clipping mostly cancels."""
+    values: tuple[Fraction, ...] = ()
+    """What one row can add, less the middle, where that is declared and used (`bands.py`): nothing is then rounded, for
+    a step is their unit."""
     grid: Grid = field(init=False)
+    step: Fraction = field(init=False)
     bound: int = field(init=False)
     middle: Fraction = field(init=False)
 
@@ -63,8 +68,20 @@ class Statistic:
         power = 2 if self.kind == "squares" else 1
         grid = INTEGERS if self.bounds is None else Grid.finer_than(magnitude**power, STEPS)
         object.__setattr__(self, "grid", grid)
-        object.__setattr__(self, "bound", grid.spanning(magnitude**power))
+        object.__setattr__(self, "step", unit_of(self.values) if self.values else grid.step)
+        most = max(map(abs, self.additions)) if self.values else grid.spanning(magnitude**power)
+        object.__setattr__(self, "bound", most)
         object.__setattr__(self, "middle", middle)
+
+    @property
+    def additions(self) -> tuple[int, ...]:
+        """The values in steps."""
+        return steps_of(self.values)
+
+    @property
+    def plain(self) -> Statistic:
+        """The same sum, whatever values there are between the bounds."""
+        return replace(self, values=()) if self.values else self
 
     @property
     def weighing(self) -> int:
@@ -87,6 +104,8 @@ class Statistic:
         bounds although they do not use them: there, all are held to the bounds first.
         """
         assert self.bounds is not None
+        if self.values:
+            return nearest(value, [each + self.middle for each in self.values], self.additions, kind)
         lower, upper = float(self.bounds.lower), float(self.bounds.upper)
         inside = held(value, lower, upper) if eager else value
         shifted = f"({inside} - {float(self.middle)!r})" if self.middle else inside
@@ -128,9 +147,9 @@ class Sums:
         self._needs = tuple(_needs(measure, measure.argument in averaged, apart) for measure in measures)
         self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
 
-    def needs(self, index: int) -> tuple[Statistic, ...]:
-        """The statistics one measure is computed from."""
-        return self._needs[index]
+    def places(self, index: int) -> tuple[int, ...]:
+        """Which of the statistics one measure is computed from."""
+        return tuple(map(self.statistics.index, self._needs[index]))
 
     def answer(self, index: int, values: Mapping[Statistic, Doubles]) -> Doubles:
         """The measure's values from released sums, one for each group."""
@@ -170,9 +189,11 @@ def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ..
         raise InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
     if measure.function in RANKED:
         return ()
+    values = () if measure.values is None else measure.values.numbers or ()
     if measure.function == "sum" and not averaged:
-        return (Statistic("raw", argument, bounds),)
-    needed = [Statistic("centred", argument, bounds, apart), Statistic("present", argument, None, apart)]
+        return (Statistic("raw", argument, bounds, values=fitting(values)),)
+    centred = fitting(values, (bounds.lower + bounds.upper) / 2)
+    needed = [Statistic("centred", argument, bounds, apart, centred), Statistic("present", argument, None, apart)]
     if measure.function == "sum" and apart:
         needed.insert(0, Statistic("present", argument))
     if measure.function in ("variance", "stddev"):

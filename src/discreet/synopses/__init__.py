@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.synopses.blocks import Explicit, Product
+    from discreet.synopses.boosting import Boosting
     from discreet.synopses.domain import Attribute, Domain
+    from discreet.synopses.enumeration import ArbitraryGenerator, Statistics
     from discreet.synopses.factors import Sets, every, prefixes, ranges
+    from discreet.synopses.generators import BaseGenerator, LinearBase, LinearGenerator, sample_needed
     from discreet.synopses.median import MedianMechanism
     from discreet.synopses.multiplicative import MWEM
     from discreet.synopses.online import OnlineMultiplicativeWeights
+    from discreet.synopses.projection import Projection
     from discreet.synopses.small_database import SmallDatabase
     from discreet.synopses.synopsis import Answers, MedianOf, Synopsis, SyntheticTable, Weights, load
     from discreet.synopses.terms import Terms
@@ -28,16 +32,23 @@ if TYPE_CHECKING:
 __all__ = [
     "MWEM",
     "Answers",
+    "ArbitraryGenerator",
     "Attribute",
+    "BaseGenerator",
+    "Boosting",
     "Domain",
     "Explicit",
+    "LinearBase",
+    "LinearGenerator",
     "MedianMechanism",
     "MedianOf",
     "OnlineMultiplicativeWeights",
     "Product",
+    "Projection",
     "Sets",
     "SmallDatabase",
     "SmallDatabaseWalk",
+    "Statistics",
     "Synopsis",
     "SyntheticTable",
     "Terms",
@@ -47,15 +58,20 @@ __all__ = [
     "load",
     "prefixes",
     "ranges",
+    "sample_needed",
 ]
 
 _HOMES = {
     "blocks": ("Explicit", "Product"),
+    "boosting": ("Boosting",),
     "domain": ("Attribute", "Domain"),
+    "enumeration": ("ArbitraryGenerator", "Statistics"),
     "factors": ("Sets", "every", "prefixes", "ranges"),
+    "generators": ("BaseGenerator", "LinearBase", "LinearGenerator", "sample_needed"),
     "median": ("MedianMechanism",),
     "multiplicative": ("MWEM",),
     "online": ("OnlineMultiplicativeWeights",),
+    "projection": ("Projection",),
     "small_database": ("SmallDatabase",),
     "synopsis": ("Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"),
     "terms": ("Terms",),

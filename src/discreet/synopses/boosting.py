@@ -115,7 +115,7 @@ class Boosting(Terms):
         cost = self.turns * self.workload.domain.size
         if cost > MOST_WEIGHTS:
             found = f"{self.turns} rounds of {self.workload.domain.size:,} cells, {8 * cost / 2**30:.3g} GB"
-            raise InvalidArgument("domain", found, f"at most {MOST_WEIGHTS:,} weights", "use MultiplicativeWeights")
+            raise InvalidArgument("domain", found, f"at most {MOST_WEIGHTS:,} weights", "use MWEM")
         if self.turns * self.attenuation > LARGEST:
             raise InvalidArgument("epsilon", self.epsilon, "enough for draws that tell anything", "spend more")
         _ = self.generator

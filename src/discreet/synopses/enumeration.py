@@ -15,7 +15,7 @@ the nearest is taken, where the book fails.
 >>> from discreet.synopses import Attribute, Domain
 >>> domain = Domain((Attribute("dose", (0, 1, 2, 3)),))
 >>> spread = Statistics(domain, 2, lambda x: np.stack([(x > 0).sum(axis=1), x.max(axis=1)], axis=1), sensitivity=1)
->>> generator = ArbitraryGenerator(queries=spread, epsilon=2, size=12)
+>>> generator = ArbitraryGenerator(workload=spread, epsilon=2, size=12)
 >>> generator.number, generator.loss
 (455, PureDP(epsilon=2))
 >>> generator.release([6, 0, 4, 2]).values.total
@@ -107,7 +107,7 @@ class Statistics:
 class ArbitraryGenerator:
     """Noisy answers to `sample` statistics drawn at random (None: to all), then the first database that agrees."""
 
-    queries: Statistics | Workload
+    workload: Statistics | Workload
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     unit_weight: int = 1
@@ -117,11 +117,13 @@ class ArbitraryGenerator:
     sample: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.queries, Statistics | Workload):
-            raise InvalidArgument("queries", self.queries, "Statistics or a Workload", "declare what is asked")
+        if not isinstance(self.workload, Statistics | Workload):
+            raise InvalidArgument("workload", self.workload, "Statistics or a Workload", "declare what is asked")
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
-        natural("unit_weight", self.unit_weight)
+        count("unit_weight", natural("unit_weight", self.unit_weight), limit=1 << 40)
+        if self.sample is not None:
+            natural("sample", self.sample)
         if isinstance(self.changes, bool) or self.changes not in (1, 2):
             raise InvalidArgument("changes", self.changes, "1 or 2", "1 for add/remove neighbours, 2 for replace")
         for name in ("size", "rows"):
@@ -133,14 +135,19 @@ class ArbitraryGenerator:
         if self.number > MOST_DATABASES:
             rows = f"databases of {self.length:,} rows over {self.domain.size:,} cells"
             found = f"about 10^{log2(self.number) / log2(10):.0f} {rows}"
-            remedy = "give fewer rows, or use LinearGenerator or MultiplicativeWeights for linear queries"
+            remedy = "give fewer rows, or use LinearGenerator or MWEM for linear queries"
             raise InvalidArgument("rows", found, f"at most {MOST_DATABASES:,} databases", remedy)
         _ = self.mechanism
 
     @property
     def domain(self) -> Domain:
         """What the queries are about."""
-        return self.queries.domain
+        return self.workload.domain
+
+    @property
+    def budget(self) -> PureDP | ApproxDP:
+        """What was asked for; `loss` is no more."""
+        return ApproxDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
 
     @property
     def length(self) -> int:
@@ -160,7 +167,7 @@ class ArbitraryGenerator:
     @property
     def asked(self) -> int:
         """How many answers are released."""
-        return len(self.queries) if self.sample is None else natural("sample", self.sample)
+        return len(self.workload) if self.sample is None else self.sample
 
     @cached_property
     def population(self) -> Population:
@@ -169,17 +176,17 @@ class ArbitraryGenerator:
 
     @property
     def _denominator(self) -> int:
-        return self.queries.denominator if isinstance(self.queries, Workload) else 1
+        return self.workload.denominator if isinstance(self.workload, Workload) else 1
 
     @cached_property
     def mechanism(self) -> Laplace | Gaussian:
         """The noise on the answers, in steps of 1/denominator."""
         rest = self.population.rest
         p = 2 if self.delta else 1
-        if isinstance(self.queries, Workload):
-            moved = (self.unit_weight * self._denominator) ** p * max(self._norm(self.queries, p), Fraction(1, FINEST))
+        if isinstance(self.workload, Workload):
+            moved = (self.unit_weight * self._denominator) ** p * max(self._norm(self.workload, p), Fraction(1, FINEST))
         else:
-            moved = Fraction(self.asked * (self.unit_weight * self.queries.sensitivity * self.changes) ** p)
+            moved = Fraction(self.asked * (self.unit_weight * self.workload.sensitivity * self.changes) ** p)
         if not self.delta:
             return Laplace.for_epsilon(rest, moved, dimension=self.asked)
         return Gaussian.for_approx(rest, self.delta, moved, dimension=self.asked)
@@ -208,24 +215,32 @@ class ArbitraryGenerator:
             return float("inf")
         return 2 * self.mechanism.accuracy(min(tail, BETA), self.asked) / self._denominator
 
-    def release(self, histogram: object, *, entropy: Entropy | None = None) -> Release:
+    def release(
+        self,
+        histogram: object,
+        *,
+        entropy: Entropy | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Release:
         """Weights on cells: the database, each of its rows standing for size/rows records."""
         source = chosen(entropy)
         held = self.domain.held(histogram)
         total = float(self.population.found(held, source))
         drawn = np.arange(self.asked)
         if self.sample is not None:
-            drawn = uniform(len(self.queries), self.asked, entropy=source)
+            drawn = uniform(len(self.workload), self.asked, entropy=source)
         noisy = self.mechanism.release(self._truth(held)[drawn], entropy=source).values.astype(np.float64)
         chosen_rows = self._first(drawn, noisy, total)
         weights = chosen_rows.astype(np.float64) * (total / self.length if self.length else 0.0)
+        if progress is not None:
+            progress(1.0)
         error = self.accuracy if self.sample is None else None
         return Release(Weights(self.domain, weights, error), self.loss, self.events, None, source.private)
 
     def _truth(self, held: Integers) -> Integers:
-        if isinstance(self.queries, Workload):
-            return np.minimum(self.queries.counts(held), LARGEST)
-        return np.asarray(self.queries.values(held[np.newaxis, :])[0], dtype=np.int64)
+        if isinstance(self.workload, Workload):
+            return np.minimum(self.workload.counts(held), LARGEST)
+        return np.asarray(self.workload.values(held[np.newaxis, :])[0], dtype=np.int64)
 
     def _first(self, drawn: Integers, noisy: Doubles, total: float) -> Integers:
         """The first database within λ/2 of all noisy answers, or else the one whose worst is the least."""
@@ -244,7 +259,7 @@ class ArbitraryGenerator:
         return found
 
     def _answers(self, databases: Integers, total: float) -> Doubles:
-        if isinstance(self.queries, Workload):
+        if isinstance(self.workload, Workload):
             scale = self._denominator * (total / self.length if self.length else 0.0)
-            return np.stack([self.queries.answers(database) for database in databases]) * scale
-        return self.queries.values(databases).astype(np.float64)
+            return np.stack([self.workload.answers(database) for database in databases]) * scale
+        return self.workload.values(databases).astype(np.float64)

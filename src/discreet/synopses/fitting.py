@@ -201,7 +201,7 @@ def _by_runs(matrix: Any) -> tuple[Any, Any]:
     from scipy.sparse import csr_array, diags_array, hstack
 
     size = matrix.shape[1]
-    ends = csr_array(matrix @ diags_array([np.ones(size), -np.ones(size - 1)], offsets=[0, -1], shape=(size, size)))
+    ends = csr_array(matrix @ _with_one_below(1.0, -1.0, size))
     ends.eliminate_zeros()
     fewer = np.diff(ends.indptr) < np.diff(matrix.indptr)
     ends = csr_array(diags_array(fewer.astype(np.float64)) @ ends)
@@ -213,8 +213,17 @@ def _by_runs(matrix: Any) -> tuple[Any, Any]:
     between = np.searchsorted(used, np.arange(size))
     held = between < used.size
     cells = csr_array((np.ones(held.sum()), (between[held], np.flatnonzero(held))), (used.size, size))
-    steps = diags_array([-np.ones(used.size), np.ones(max(used.size - 1, 0))], offsets=[0, -1], shape=(used.size,) * 2)
+    steps = _with_one_below(-1.0, 1.0, used.size)
     return hstack([plain, ends[:, used]], format="csr"), hstack([cells, steps], format="csr")
+
+
+def _with_one_below(on: float, below: float, size: int) -> Any:
+    """A square matrix with these numbers on the diagonal and below it."""
+    from scipy.sparse import csr_array
+
+    places = np.arange(size)
+    rows, columns = np.concatenate([places, places[1:]]), np.concatenate([places, places[:-1]])
+    return csr_array((np.repeat([on, below], [size, max(size - 1, 0)]), (rows, columns)), (size, size))
 
 
 def merged(matrix: Any) -> tuple[Any, np.ndarray[Any, np.dtype[np.int64]]]:

@@ -124,7 +124,7 @@ class LinearBase:
             raise InvalidArgument("solver", self.solver, "'least squares' or 'linear program'", "name one of the two")
         if self.rows is not None:
             natural("rows", self.rows)
-        domain.dense(MOST_CELLS, "use fewer attributes or coarser bins, or MultiplicativeWeights")
+        domain.dense(MOST_CELLS, "use fewer attributes or coarser bins, or MWEM")
         if self.solver == "linear program" and self.entries > MOST_ENTRIES:
             cost = f"about {self.entries:.3g} entries, {24 * self.entries / 2**30:.3g} GB and hours"
             remedy = "use solver='least squares', which writes no matrix"
@@ -252,7 +252,13 @@ class LinearGenerator(Terms):
         """With probability 1 − β all the queries that were drawn are within this; ∞ where nothing is known before."""
         return self.base.error(beta)
 
-    def release(self, histogram: object, *, entropy: Entropy | None = None) -> Release:
+    def release(
+        self,
+        histogram: object,
+        *,
+        entropy: Entropy | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Release:
         """Weights on cells."""
         domain, source = self.workload.domain, chosen(entropy)
         held = domain.held(histogram)
@@ -260,6 +266,8 @@ class LinearGenerator(Terms):
         k = len(self.workload)
         drawn = np.arange(k) if self.sample is None else uniform(k, self.sample, entropy=source)
         weights, _ = self.base.generate(held, drawn, cells, (), source)
+        if progress is not None:
+            progress(1.0)
         return Release(weights, self.loss, self.events, None, source.private)
 
 

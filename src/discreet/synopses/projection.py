@@ -71,7 +71,7 @@ class Projection(Terms):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.workload.domain.dense(MOST_CELLS, "use fewer attributes or coarser bins, or MultiplicativeWeights")
+        self.workload.domain.dense(MOST_CELLS, "use fewer attributes or coarser bins, or MWEM")
         if self.noise not in (None, "laplace", "gaussian", "book"):
             raise InvalidArgument("noise", self.noise, "laplace, gaussian or book", "leave it out for the better one")
         if self.noise in ("gaussian", "book") and not self.delta:

@@ -28,10 +28,11 @@ ALLOWED = {
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},
     "allowance": {"core", "sql", "ledger"},
+    "quote": {"core", "sql"},
     "purchase": {"core", "ledger", "allowance", "certificate", "custody"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "purchase"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "custody"}
-    | {"purchase", "synthesis"},
+    | {"purchase", "quote", "synthesis"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
     "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}
     | {"samples", "synthesis"},

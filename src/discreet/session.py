@@ -23,21 +23,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from discreet import allowance
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Event, to_json
-from discreet.core.exact import Exactable, positive
+from discreet.core.events import to_json
+from discreet.core.exact import Exactable, natural, positive
 from discreet.core.losses import Loss
-from discreet.core.numerals import loss as loss_text
 from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
 from discreet.custody import Custody
@@ -45,6 +44,7 @@ from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
 from discreet.noise.entropy import Entropy, chosen
 from discreet.purchase import Counter, Purchase, guarded
+from discreet.quote import Quote
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
@@ -52,42 +52,22 @@ from discreet.sql.dialect import Dialect
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
-from discreet.sql.plan import Expression, Query
+from discreet.sql.plan import Expression, Query, Relation
 from discreet.sql.planner import Budget, Expected, epsilon_for, expected, loss_of, plan, words
 from discreet.sql.quantiles import Cells, Rank
 from discreet.sql.relations import is_owned, tables_in
-from discreet.sql.showing import quote_html, session_html
+from discreet.sql.showing import session_html
 from discreet.sql.statement import statement
 from discreet.sql.statistics import RANKED, Statistic, Sums
+
+if TYPE_CHECKING:
+    from discreet.synthesis.request import Request
+    from discreet.synthesis.result import Synthesis
 
 __all__ = ["Quote", "Session"]
 
 FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
-
-
-@dataclass(frozen=True)
-class Quote:
-    """What a question will cost and how good its answer will be, known before anything is spent."""
-
-    epsilon: Fraction
-    """What to give `sql` for this price."""
-    loss: Loss
-    events: tuple[Event, ...]
-    plan: str
-    errors: tuple[Expected, ...]
-    """What to expect of each column."""
-    fits: bool
-    """Whether the budget still allows it."""
-    statement: str = field(default="", repr=False)
-    """What the engine would be asked to run."""
-
-    def __str__(self) -> str:
-        room = "within what is left" if self.fits else "more than what is left"
-        return "\n".join([f"costs {loss_text(self.loss)}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
-
-    def _repr_html_(self) -> str:
-        return quote_html(self.loss, self.plan, self.errors, self.fits)
 
 
 class Session:
@@ -217,6 +197,56 @@ class Session:
             return answer
         return replace(answer, certificate=self._counter.certificate(purchase, bought, answer.names, answer.rows))
 
+    def synthesize(
+        self,
+        what: str | Sequence[str],
+        *,
+        epsilon: Exactable,
+        rows: int | None = None,
+        progress: Callable[[float], None] | None = None,
+        test_entropy: Entropy | None = None,
+        **asked: Any,
+    ) -> Synthesis:
+        """Synthetic rows of some columns, charged before the data is touched; asked again they are free.
+
+        `what` lists columns of the first table, or is the name of a table (all columns whose values or bounds are
+        declared), or a SELECT that lists columns. `rows` is how many (by default about as many as there are). Further,
+        as in `price_synthesis`: `workload`, what the rows should be good for: a number of columns, for the marginals of
+        all so many and fewer; or a list of texts (SELECT …, COUNT(*) … GROUP BY …) and of lists of columns;
+        `method`, by name; `bins` for numbers, {"age": 10} or {"age": [0, 18, 65, 120]}; `max_rows` that a unit may
+        weigh; `check`, the part of ε that finds out how far off the rows are. `progress` is told how much is done.
+        """
+        from discreet.synthesis.result import assembled, released
+
+        request = self._requested(what, epsilon, asked)
+        source = chosen(test_entropy)
+        if rows is not None:
+            natural("rows", rows)
+        purchase = request.purchase(self._sources(request.rows.relation))
+        bought = self._counter.bought(
+            purchase if source.private else purchase.seeded(),
+            lambda: guarded(lambda: released(request, self._engine, source, progress)),
+        )
+        found = assembled(request, bought.payload, rows)
+        if not source.private:
+            return found
+        return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
+
+    def price_synthesis(self, what: str | Sequence[str], *, epsilon: Exactable, **asked: Any) -> Quote:
+        """What `synthesize` would cost and do, from declared facts alone; nothing is spent."""
+        made = self._requested(what, epsilon, asked)
+        fits = self._ledger.fits(self._account, made.events)
+        return Quote(made.epsilon, made.loss, made.events, made.words, made.errors, fits, made.statement)
+
+    def _requested(self, what: str | Sequence[str], epsilon: Exactable, asked: dict[str, Any]) -> Request:
+        from discreet.synthesis.request import Facts, Request
+
+        self._check_open()
+        facts = Facts(self._catalog, self._unit.changes, self._budget, self._engine.dialect)
+        request = Request.of(facts, what, _spendable(epsilon), **asked)
+        str(request.statement)  # what the engine cannot do is refused before anything is charged
+        return request
+
     def _run(self, asked: _Asked, source: Entropy) -> bytes:
         """The noisy sums, packed."""
 
@@ -242,20 +272,14 @@ class Session:
             self._clear()
 
     def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> _Asked:
-        if self._closed:
-            raise InvalidArgument("session", "closed", "open", "connect again: the books continue")
-        if self._home.left:
-            raise InvalidArgument("session", "opened before a fork", "of the process that asks", "connect again in it")
+        self._check_open()
         if (epsilon is None) == (error is None):
             remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
             raise InvalidArgument("epsilon, error", (epsilon, error), "exactly one of the two", remedy)
         query = parse(text, self._catalog)
-        sources = self._sources(query)
+        sources = self._sources(query.aggregate.input)
         if error is None:
-            given = positive("epsilon", epsilon)
-            if given < FAINTEST:
-                raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
-            asked = self._asked(query, sources, given)
+            asked = self._asked(query, sources, _spendable(epsilon))
         else:
             wanted = positive("error", error)
             # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
@@ -263,10 +287,16 @@ class Session:
             asked = self._asked(query, sources, found, whole=True)
         return asked.prepared()
 
-    def _sources(self, query: Query) -> dict[str, str]:
-        """Where the tables of a query are; the first one is the data set itself, wherever it is kept, but where a data
-        set has several it is also which, and as a view what it says."""
-        first, used = self._catalog.tables[0].name, sorted(tables_in(query.aggregate.input))
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgument("session", "closed", "open", "connect again: the books continue")
+        if self._home.left:
+            raise InvalidArgument("session", "opened before a fork", "of the process that asks", "connect again in it")
+
+    def _sources(self, relation: Relation) -> dict[str, str]:
+        """Where the tables of rows are; the first one is the data set itself, wherever it is kept, but where a data set
+        has several it is also which, and as a view what it says."""
+        first, used = self._catalog.tables[0].name, sorted(tables_in(relation))
         said = {name: self._engine.definition(name) for name in used}
         others = {name: self._engine.identity(name) for name in used if name != first}
         return {**others, **({first: said[first]} if said.get(first) else {})}
@@ -350,6 +380,13 @@ class _Asked:
     def words(self) -> str:
         """The plan in words."""
         return words(self.query, self.measurement, None if self.listed is None else len(self.listed))
+
+
+def _spendable(epsilon: Exactable | None) -> Fraction:
+    given = positive("epsilon", epsilon)
+    if given < FAINTEST:
+        raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
+    return given
 
 
 def _listed_keys(query: Query) -> list[tuple[Any, ...]] | None:

@@ -38,7 +38,7 @@ _SEED = _KEY + 16
 
 
 class Entropy:
-    """A stream of uniform 64-bit words. Use `system()`; construct one only in tests, through `for_tests`."""
+    """A stream of uniform 64-bit words. Use `system()`; others are for tests, or follow from what was released."""
 
     def __init__(self) -> None:
         self._stock = _Stock()
@@ -84,12 +84,18 @@ class Entropy:
     @staticmethod
     def for_tests(seed: int) -> Entropy:
         """A reproducible stream. It protects nobody: releases made with it are marked as not private."""
-        return _Seeded(seed)
+        return _Seeded(f"discreet test seed {seed}")
 
     @staticmethod
     def scripted_for_tests(words: Sequence[int], seed: int = 0) -> Entropy:
         """The given words first, then a seeded stream: for landing on a boundary that chance never reaches."""
         return _Scripted(words, seed)
+
+    @staticmethod
+    def of_released(data: bytes) -> Entropy:
+        """A stream that follows from what everybody may see: for draws that protect nobody, such as rows from released
+        weights, that shall be the same each time. Marked as not private."""
+        return _Seeded(f"discreet released {hashlib.sha256(data).hexdigest()}")
 
     def _generate(self, out: Words) -> None:
         try:
@@ -144,9 +150,9 @@ def _keystream(seed: bytes, out: Words) -> bytes:
 
 
 class _Seeded(Entropy):
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: str) -> None:
         super().__init__()
-        self._next = hashlib.sha384(f"discreet test seed {seed}".encode()).digest()
+        self._next = hashlib.sha384(seed.encode()).digest()
 
     @property
     def private(self) -> bool:
@@ -158,7 +164,7 @@ class _Seeded(Entropy):
 
 class _Scripted(_Seeded):
     def __init__(self, words: Sequence[int], seed: int) -> None:
-        super().__init__(seed)
+        super().__init__(f"discreet test seed {seed}")
         self._script = list(words)
 
     def fill(self, out: Words) -> None:

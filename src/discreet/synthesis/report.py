@@ -1,0 +1,215 @@
+"""How good synthetic rows are, for people: a text, a piece for notebooks, and a page that stands alone.
+
+Everything shown was released: the weights, and the errors that the check found with its part of the budget. Only rows
+that protect nobody (`public`) are counted as they are, to show true counts and exact errors beside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from discreet.core.cells import Cells
+from discreet.core.markup import STYLE, block, facts, note, table
+from discreet.core.numerals import loss as loss_text
+from discreet.core.numerals import shown
+from discreet.sql.showing import certificate_html
+from discreet.synopses.workload import Workload
+from discreet.synthesis.result import BlockError, Synthesis
+
+__all__ = ["brief", "page", "summary"]
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin: 2rem 0 .25rem; font-size: 1.15rem; }
+svg { display: block; margin: .75rem 0; fill: currentColor; max-width: 100%; height: auto; }
+.columns { display: grid; grid-template-columns: repeat(auto-fill, minmax(28rem, 1fr)); gap: 0 2rem; }
+"""
+LABEL, PLOT, END, ROW, AXIS = 210, 520, 60, 22, 44
+NARROW = 90, 280
+"""The width of labels and of the plot, for one column."""
+MOST_BARS = 60
+WIDEST = 34
+FILL, TRUE = "#5b9bd0aa", "#d55e00"
+PLAIN = "Synthetic rows by value, as they were released."
+LEGEND = "Bars are synthetic rows, dots the true counts of public rows."
+
+
+def summary(synthesis: Synthesis) -> str:
+    """The rows in a few lines."""
+    lines = [f"{len(synthesis):,} synthetic rows of {', '.join(synthesis.names)}", f"cost {loss_text(synthesis.loss)}"]
+    if not synthesis.private:
+        lines.insert(0, "NOT PRIVATE: the randomness came from a test seed.")
+    for error in synthesis.errors:
+        if not error.counts:
+            lines.append(f"  {error.label}: {_percent(error)} of the rows in the wrong place")
+    return "\n".join(lines)
+
+
+def brief(synthesis: Synthesis) -> str:
+    """For a notebook: the first rows, what they cost and how far off they are."""
+    first = [Cells(name, [shown(v) for v in values[:10]]) for name, values in synthesis.table.columns.items()]
+    more = note(f"The first of {len(synthesis):,} rows.") if len(synthesis) > 10 else ""
+    return block(_alarm(synthesis), table(first), more, _facts(synthesis), _means(synthesis.errors))
+
+
+def page(synthesis: Synthesis, public: Mapping[str, Any] | None = None) -> str:
+    """The whole file."""
+    truth = None if public is None else synthesis.compared(public)
+    errors = [error for error in synthesis.errors if error.counts] if truth is None else truth
+    how = (
+        "found out privately, with its part of the budget; lines hold the error with 95 % probability"
+        if truth is None
+        else "computed exactly, from rows that protect nobody"
+    )
+    found = (
+        f"<h2>How far off they are</h2>{_means(synthesis.errors)}"
+        f"{note(f'For every group of counts, how many rows would have to change places: {how}.')}{_errors(errors)}"
+    )
+    nothing = note("No part of the budget was spent on finding out how far off the rows are.")
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Synthetic rows</title>'
+        f'<style>{_STYLE}{STYLE}</style><div class="discreet">'
+        f"<h1>Synthetic rows</h1>{_alarm(synthesis)}{_facts(synthesis)}{found if errors else nothing}"
+        f"<h2>Columns</h2>{note(PLAIN if public is None else LEGEND)}"
+        f'<div class="columns">{"".join(_columns(synthesis, public))}</div>'
+        f"{certificate_html(synthesis.certificate)}</div></html>\n"
+    )
+
+
+def _alarm(synthesis: Synthesis) -> str:
+    return "" if synthesis.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
+
+
+def _facts(synthesis: Synthesis) -> str:
+    request = synthesis.request
+    bound = synthesis.accuracy(0.05)
+    lines = [
+        ("rows", f"{len(synthesis):,} of {escape(', '.join(synthesis.names))}"),
+        ("from", escape(" ".join(request.text.split()))),
+        ("cost", escape(loss_text(synthesis.loss))),
+        ("plan", escape(request.words)),
+    ]
+    if request.errors:
+        lines.append(("noise", escape(str(request.errors[0])) + " rows"))
+    if math.isfinite(bound):
+        lines.append(("proven", f"with 95 % probability every count is within {bound:,.0f} rows"))
+    return facts(lines)
+
+
+def _means(errors: Sequence[BlockError]) -> str:
+    means = [error for error in errors if not error.counts]
+    if not means:
+        return ""
+    spans = [error.misplaced() for error in means]
+    return table(
+        [
+            Cells("counts by", [error.label.removeprefix("mean of ") for error in means]),
+            Cells("rows in the wrong place", [f"{share * 100:.1f} %" for share, _, _ in spans], right=True),
+            Cells("95 % interval", [f"{low * 100:.1f} … {high * 100:.1f} %" for _, low, high in spans], right=True),
+        ]
+    )
+
+
+def _percent(error: BlockError) -> str:
+    share, low, high = error.misplaced()
+    return f"{share * 100:.1f} % ({low * 100:.1f} to {high * 100:.1f})"
+
+
+def _errors(errors: Sequence[BlockError]) -> str:
+    """A bar for each group of counts, with its interval as a line."""
+    spans = [error.misplaced() for error in errors[:MOST_BARS]]
+    top = max([high for _, _, high in spans] + [0.001])
+    labels = [_short(error.label) for error in errors[:MOST_BARS]]
+    notes = [f"{share * 100:.1f} %" for share, _, _ in spans]
+    bars = _bars(labels, [share for share, _, _ in spans], notes, top, LABEL, PLOT)
+    across = _scale(top, LABEL, PLOT)
+    whiskers = "".join(
+        f'<path d="M{across(low)} {_middle(place)}H{across(high)}" stroke="currentColor" stroke-width="1.5"/>'
+        for place, (_, low, high) in enumerate(spans)
+        if high > low
+    )
+    axis = _axis(top, len(spans), LABEL, PLOT, "share of rows in the wrong place", percent=True)
+    title = "Share of rows in the wrong place, by group of counts"
+    more = note(f"The first {MOST_BARS} of {len(errors)}.") if len(errors) > MOST_BARS else ""
+    return _svg(title, bars + whiskers + axis, len(spans), LABEL + PLOT + END) + more
+
+
+def _columns(synthesis: Synthesis, public: Mapping[str, Any] | None) -> list[str]:
+    """The counts of each column's values."""
+    domain, drawn = synthesis.workload.domain, []
+    true = None if public is None else synthesis.histogram(public)
+    for attribute in domain.attributes:
+        each = Workload.marginals(domain, [(attribute.name,)])
+        counts = synthesis.synopsis.answers(each).tolist()
+        exact = None if true is None else each.answers(true).tolist()
+        drawn.append(_column(attribute.name, attribute.labels, counts, exact))
+    return drawn
+
+
+def _column(name: str, labels: Sequence[str], counts: Sequence[float], exact: Sequence[float] | None) -> str:
+    labels, counts = [_short(label, 14) for label in labels[:MOST_BARS]], counts[:MOST_BARS]
+    top = max([*counts, *(exact or ()), 1.0])
+    left, wide = NARROW
+    across = _scale(top, left, wide)
+    bars = _bars(labels, counts, [f"{count:,.0f}" for count in counts], top, left, wide)
+    dots = "".join(
+        f'<circle cx="{across(count)}" cy="{_middle(place)}" r="3.5" fill="{TRUE}"/>'
+        for place, count in enumerate((exact or ())[:MOST_BARS])
+    )
+    axis = _axis(top, len(counts), left, wide, f"rows by {name}")
+    return _svg(f"Rows by {name}", bars + dots + axis, len(counts), left + wide + END)
+
+
+def _bars(
+    labels: Sequence[str], values: Sequence[float], notes: Sequence[str], top: float, left: int, wide: int
+) -> str:
+    across = _scale(top, left, wide)
+    lengths = [round(across(value) - left, 1) for value in values]
+    return "".join(
+        f'<text x="{left - 8}" y="{_middle(place) + 4}" text-anchor="end" font-size="12">{escape(label)}</text>'
+        f'<rect x="{left}" y="{_middle(place) - 7}" width="{length}" height="14" fill="{FILL}"/>'
+        f'<text x="{left + wide + 8}" y="{_middle(place) + 4}" font-size="11" opacity=".7">{escape(said)}</text>'
+        for place, (label, length, said) in enumerate(zip(labels, lengths, notes, strict=True))
+    )
+
+
+def _axis(top: float, bars: int, left: int, wide: int, title: str, *, percent: bool = False) -> str:
+    across, bottom = _scale(top, left, wide), bars * ROW + 4
+    parts = [f'<path d="M{left} {bottom}H{left + wide}" stroke="currentColor" opacity=".5"/>']
+    for tick in _ticks(top):
+        said = f"{tick * 100:g} %" if percent else f"{tick:,.0f}"
+        parts.append(
+            f'<path d="M{across(tick)} 0V{bottom + 4}" stroke="currentColor" opacity=".15"/>'
+            f'<text x="{across(tick)}" y="{bottom + 17}" text-anchor="middle" font-size="11" opacity=".8">{said}</text>'
+        )
+    middle = left + wide / 2
+    parts.append(f'<text x="{middle}" y="{bottom + 34}" text-anchor="middle" font-size="12">{escape(title)}</text>')
+    return "".join(parts)
+
+
+def _svg(title: str, inside: str, bars: int, wide: int) -> str:
+    size = f'width="{wide}" height="{bars * ROW + AXIS}" viewBox="0 0 {wide} {bars * ROW + AXIS}"'
+    return f'<svg {size} role="img"><title>{escape(title)}</title>{inside}</svg>'
+
+
+def _scale(top: float, left: int, wide: int) -> Any:
+    return lambda value: round(left + min(max(value, 0.0), top) / top * wide, 1)
+
+
+def _middle(place: int) -> float:
+    return place * ROW + ROW / 2
+
+
+def _ticks(top: float) -> list[float]:
+    """Round numbers from 0 to the top, about five."""
+    power = 10.0 ** math.floor(math.log10(top / 4))
+    step = next(digit * power for digit in (1, 2, 5, 10) if digit * power >= top / 5)
+    return [round(step * place, 12) for place in range(int(top / step + 1e-9) + 1)]
+
+
+def _short(label: str, most: int = WIDEST) -> str:
+    return label if len(label) <= most else label[: most - 1] + "…"

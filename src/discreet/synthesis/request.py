@@ -1,0 +1,316 @@
+"""A request for synthetic rows, with everything decided before the data is touched: from declared facts alone.
+
+The columns and their values, the queries that the rows should answer well, the mechanism, what is run on the engine,
+the events and so the price: all of it follows from what the steward declared and what was asked. `histogram` is the
+one thing that looks at data: one statement, in which a unit's rows weigh at most `limit` rows in all cells together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.approximate import satisfies
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Composed, Event, to_json
+from discreet.core.exact import Exactable, at_least, natural
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
+from discreet.core.numerals import rational
+from discreet.engines.engine import Engine
+from discreet.noise.shape import Integers
+from discreet.purchase import Purchase
+from discreet.sql.canonical import canonical
+from discreet.sql.caps import Caps, G, H
+from discreet.sql.catalog import Catalog
+from discreet.sql.dialect import Dialect, quoted
+from discreet.sql.groups import Groups
+from discreet.sql.parse import parse_rows
+from discreet.sql.plan import Aggregate, Measure
+from discreet.sql.planner import Expected, loss_of
+from discreet.sql.relations import units_in
+from discreet.sql.scope import Rows
+from discreet.sql.statement import Weights, statement
+from discreet.sql.statistics import Statistic
+from discreet.synopses.blocks import Product
+from discreet.synopses.domain import Domain
+from discreet.synopses.factors import every
+from discreet.synopses.measurement import gaussian_rho
+from discreet.synopses.workload import Workload
+from discreet.synthesis.check import MOST_BLOCKS, Check
+from discreet.synthesis.columns import Bins, Column, columns_of
+from discreet.synthesis.methods import Chosen, choose
+from discreet.synthesis.questions import block_of
+
+__all__ = ["LIMIT", "Facts", "Request"]
+
+LIMIT = 10
+"""Rows of one unit that count in full where the steward declares no `max_rows`; units with more weigh as much."""
+MOST_LIMIT = 1 << 20
+FEW = 2_000
+"""Marginals of three columns are among the queries where they have no more counts than this together."""
+CHECKED = Fraction(1, 10)
+"""The part of ε that finds out how far off the rows are."""
+TAKEN = (Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2))
+"""With δ the check has its part of ρ, which is less than the same part of ε: times this, the first that is enough."""
+ROWS = Statistic("rows", None)
+STARTS = ("SELECT", "WITH", "FROM", "(")
+Wanted = int | str | Workload | Iterable[str | Sequence[str]] | None
+"""What rows should be good for: marginals of so many columns, texts in SQL, lists of columns, or a workload."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a session knows: the catalog, who is protected, the budget, and the SQL of the engine."""
+
+    catalog: Catalog
+    changes: int
+    budget: PureDP | ApproxDP
+    dialect: Dialect
+
+
+@dataclass(frozen=True)
+class Request:
+    """Rows of some columns, good for a workload, by a mechanism."""
+
+    facts: Facts
+    text: str
+    rows: Rows
+    columns: tuple[Column, ...]
+    workload: Workload
+    labels: tuple[str, ...]
+    """What each block of the workload is about."""
+    epsilon: Fraction
+    limit: int | None
+    """The most rows a unit weighs; None where each row is a unit."""
+    share: Fraction
+    """The part of the budget that the check has."""
+    chosen: Chosen
+    check: Check | None
+
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        what: str | Sequence[str],
+        epsilon: Fraction,
+        workload: Wanted = None,
+        method: str | None = None,
+        bins: Bins = None,
+        max_rows: int | None = None,
+        check: Exactable = CHECKED,
+    ) -> Request:
+        """Columns of the first table, a table's name, or a SELECT that lists columns."""
+        text, strict = _text(facts.catalog, what)
+        rows = parse_rows(text, facts.catalog)
+        columns = columns_of(rows, bins, strict=strict)
+        domain = Domain(tuple(column.attribute for column in columns))
+        table = rows.tables[0] if rows.tables else facts.catalog.tables[0].name
+        queries, labels = _queries(workload, domain, table, columns)
+        limit = _limit(rows, max_rows)
+        moved = 1 if limit is None else Caps.fixed(limit).movement(1, 0)
+        share = at_least("check", check, 0)
+        if share > Fraction(1, 2):
+            raise InvalidArgument(
+                "check", check, "from 0 to 1/2", "it is the part of ε that finds out how good rows are"
+            )
+        chosen, looked = _chosen(method, queries, facts, epsilon, moved, share)
+        return cls(facts, text, rows, columns, queries, labels, epsilon, limit, share, chosen, looked)
+
+    @property
+    def domain(self) -> Domain:
+        """All combinations of values."""
+        return self.workload.domain
+
+    @property
+    def scale(self) -> int:
+        """Steps of the histogram in a row."""
+        return 1 if self.limit is None else G * H
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """What will be run."""
+        return (*self.chosen.terms.events, *(() if self.check is None else self.check.events))
+
+    @cached_property
+    def loss(self) -> PureDP | ApproxDP:
+        """What that costs alone."""
+        return loss_of(self.events, self.facts.budget)
+
+    @cached_property
+    def aggregate(self) -> Aggregate:
+        """What the engine counts."""
+        keys = tuple(column.key for column in self.columns)
+        return Aggregate(self.rows.relation, keys, (Measure("n", "count"),), self.rows.max_rows)
+
+    @cached_property
+    def statement(self) -> str:
+        """What the engine runs; what it cannot run is refused here."""
+        return statement(self.aggregate, (ROWS,), self._weights, (), self.facts.dialect)
+
+    @property
+    def _weights(self) -> Weights | None:
+        return None if self.limit is None else Weights("l1", Caps.fixed(self.limit), Caps.fixed(1))
+
+    def purchase(self, sources: Mapping[str, str]) -> Purchase:
+        """What is bought; `sources` are where the tables are."""
+        record, arrays = self.workload.packed()
+        digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
+        for name in sorted(arrays):
+            digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+        identity = {
+            "synthesis": canonical(self.aggregate),
+            "domain": self.domain.to_json(),
+            "workload": digest.hexdigest(),
+            "method": self.chosen.name,
+            "events": [to_json(event) for event in self.events],
+            "limits": [self.limit, self.rows.max_rows],
+            "sources": dict(sources),
+        }
+        shown = "; ".join(self.labels[:20]) + ("; …" if len(self.labels) > 20 else "")
+        text = f"synthetic rows of {self.text}, good for {shown}"
+        return Purchase(json.dumps(identity, sort_keys=True), text, self.words, self.events, self.loss)
+
+    @property
+    def errors(self) -> tuple[Expected, ...]:
+        """How far counts are off as they are measured, before rows are fitted to all of them."""
+        noise = self.chosen.noise
+        return () if noise is None else (Expected("a count as measured", noise / self.scale, noise / self.scale),)
+
+    @property
+    def words(self) -> str:
+        """The plan in words."""
+        many, blocks = len(self.workload), len(self.workload.blocks)
+        names = " × ".join(f"{column.name} {column.attribute.size}" for column in self.columns)
+        said = [f"{self.chosen.name} on {self.domain.size:,} cells ({names}), for {many:,} counts in {blocks:,} blocks"]
+        if self.limit is None:
+            said.append("each row adds to one cell")
+        else:
+            declared = self.rows.max_rows is not None and self.limit == self.rows.max_rows
+            reason = (
+                "as declared" if declared else "since max_rows is not declared" if self.rows.max_rows is None else ""
+            )
+            said.append(f"units weigh at most {self.limit:,} rows{', ' * bool(reason)}{reason}; more are weighed down")
+        units = sorted(units_in(self.rows.relation))
+        if units:
+            said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
+        said.append("so are rows with values that are not listed, or without a number that has bins")
+        if self.check is not None:
+            part = rational(self.share, digits=3)
+            said.append(f"{part} of the budget finds out how far off the rows are")
+        return "; ".join(said)
+
+    def histogram(self, engine: Engine) -> Integers:
+        """Steps in each cell: one unit adds up to at most `limit` rows of `scale` steps."""
+        groups = Groups.read(engine.run(self.statement), len(self.columns), (ROWS,), self.limit is not None)
+        keys = [*groups.rows.keys]
+        weight = H if self.limit is None else Caps.fixed(self.limit).weight(0)
+        totals = groups.rows.clipped(0, weight, 0, keys)
+        places = [{key: place for place, key in enumerate(column.keys)} for column in self.columns]
+        cells: Integers = np.zeros(self.domain.dense(), dtype=np.int64)
+        for key, total in zip(keys, totals, strict=True):
+            codes = [place.get(part) for place, part in zip(places, key, strict=True)]
+            known = [code for code in codes if code is not None]
+            if len(known) == len(codes):
+                cell = int(np.ravel_multi_index(known, self.domain.shape))
+                cells[cell] += total // (G * H) if self.limit is None else total
+        return cells
+
+
+def _text(catalog: Catalog, what: str | Sequence[str]) -> tuple[str, bool]:
+    """What is asked for as a SELECT, and whether every column must be known."""
+    if isinstance(what, str):
+        if what.strip().upper().startswith(STARTS):
+            return what, True
+        return f"SELECT * FROM {quoted(catalog.table(what).name)}", False
+    names = [*what] if isinstance(what, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument("columns", what, "names of columns, a table, or a SELECT", 'write ["age", "city"]')
+    table = catalog.tables[0]
+    listed = ", ".join(quoted(table.column(name).name) for name in names)
+    return f"SELECT {listed} FROM {quoted(table.name)}", True
+
+
+def _limit(rows: Rows, asked: int | None) -> int | None:
+    if not rows.owned:
+        if asked is not None:
+            raise InvalidArgument("max_rows", asked, "for units of several rows", "leave it out: each row is a unit")
+        return None
+    known = LIMIT if rows.max_rows is None else rows.max_rows
+    limit = known if asked is None else natural("max_rows", asked)
+    if limit > MOST_LIMIT:
+        raise InvalidArgument("max_rows", limit, f"at most {MOST_LIMIT:,}", "noise would be all there is")
+    return limit if rows.max_rows is None else min(limit, rows.max_rows)
+
+
+def _chosen(
+    method: str | None, workload: Workload, facts: Facts, epsilon: Fraction, moved: int, share: Fraction
+) -> tuple[Chosen, Check | None]:
+    """The mechanism and the check, which together cost ε at most."""
+    delta = facts.budget.delta if isinstance(facts.budget, ApproxDP) else Fraction(0)
+
+    def built(part: Fraction) -> Chosen:
+        return choose(method, workload, epsilon=part, delta=delta, unit_weight=moved, changes=facts.changes)
+
+    if not share:
+        return built(epsilon), None
+    if delta:
+        rho = gaussian_rho(epsilon, delta, MOST_BLOCKS).rho * share
+        check = Check(workload, ZCDP(rho), moved, facts.changes)
+        for taken in TAKEN:
+            chosen = built(epsilon * (1 - taken * share))
+            if satisfies(Composed((*chosen.terms.events, *check.events)), ApproxDP(epsilon, delta)):
+                return chosen, check
+    return built(epsilon * (1 - share)), Check(workload, PureDP(epsilon * share), moved, facts.changes)
+
+
+def _queries(wanted: Wanted, domain: Domain, table: str, columns: Sequence[Column]) -> tuple[Workload, tuple[str, ...]]:
+    """The workload, and what each of its blocks is about."""
+    if isinstance(wanted, Workload):
+        if wanted.domain != domain:
+            raise InvalidArgument("workload", wanted, f"over {domain.names} as declared", "give texts in SQL instead")
+        return wanted, tuple(_label(block, number) for number, block in enumerate(wanted.blocks))
+    if wanted is None or isinstance(wanted, int):
+        parts: list[Any] = [names for order in _orders(wanted, domain) for names in combinations(domain.names, order)]
+    else:
+        parts = [wanted] if isinstance(wanted, str) else [*wanted]
+    if not parts:
+        raise InvalidArgument("workload", wanted, "at least one query", "leave it out for marginals of all columns")
+    blocks, labels = [], []
+    for part in parts:
+        if isinstance(part, str) and part.strip().upper().startswith(STARTS):
+            blocks.append(block_of(part, table, columns))
+            labels.append(" ".join(part.split()))
+        else:
+            names = [part] if isinstance(part, str) else [*part]
+            known = {name.lower(): name for name in domain.names}
+            held = [known.get(name.lower(), name) if isinstance(name, str) else name for name in names]
+            blocks.append(Product({domain.attribute(name).name: every for name in held}))
+            labels.append(" × ".join(held) or "all rows")
+    return Workload(domain, tuple(blocks)), tuple(labels)
+
+
+def _orders(wanted: int | None, domain: Domain) -> range:
+    many = len(domain.names)
+    if wanted is not None:
+        if natural("workload", wanted) > many:
+            raise InvalidArgument("workload", wanted, f"at most {many}, the number of columns", "ask for fewer")
+        return range(1, wanted + 1)
+    if many < 3 or comb(many, 3) > FEW:
+        return range(1, min(many, 2) + 1)
+    triples = sum(a * b * c for a, b, c in combinations(domain.shape, 3))
+    return range(1, 4 if triples <= FEW else 3)
+
+
+def _label(block: Any, number: int) -> str:
+    if isinstance(block, Product):
+        return " × ".join(block.factors) or "all rows"
+    return f"block {number + 1}"

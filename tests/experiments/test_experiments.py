@@ -14,20 +14,28 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "experiments"
 SCRIPTS = (
+    "base_generators",
+    "boosting",
     "composition",
     "gaussian_calibration",
+    "generalization",
     "group_privacy",
     "multiplicative_weights",
     "neighbour_set",
+    "projection",
     "randomized_response",
     "staircase",
 )
 AXES = {
+    "base_generators": "worst error, records",
+    "boosting": "part of all queries that the median gets wrong",
     "composition": "number of releases k",
     "gaussian_calibration": "true δ / stated δ",
+    "generalization": "part of D that is answered wrongly",
     "group_privacy": "people in the group, k",
     "multiplicative_weights": "worst error, records",
     "neighbour_set": "rate at the best δ of the map",
+    "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
     "staircase": "E|noise| / Δ",
 }
@@ -105,12 +113,36 @@ def _mistaken(mwem: type) -> type:
     return Mistaken
 
 
+def _optimistic(projection: type) -> type:
+    """A bound a thousand times too small."""
+
+    class Optimistic(projection):
+        def squared_error(self, *arguments: Any) -> float:
+            return super().squared_error(*arguments) / 1000
+
+    return Optimistic
+
+
+def _perverse(boosting: type) -> type:
+    """Queries answered well are drawn again."""
+
+    class Perverse(boosting):
+        def _credit(self, *arguments: Any) -> Any:
+            return -super()._credit(*arguments)
+
+    return Perverse
+
+
 PLANTED = {
+    "base_generators": ("LinearGenerator", _mistaken),
+    "boosting": ("Boosting", _perverse),
     "composition": ("advanced", _halved),
     "gaussian_calibration": ("Gaussian", _quieter),
+    "generalization": ("uniform", lambda draw: lambda below, size: draw(max(2, below // 1000), size)),
     "group_privacy": ("group", lambda group: lambda guarantee, k: group(guarantee, max(1, k - 1))),
     "multiplicative_weights": ("MWEM", _mistaken),
     "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
+    "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
 }

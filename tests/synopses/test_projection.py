@@ -22,7 +22,7 @@ def records(size: int, seed: int = 0) -> np.ndarray:
     return rng.multinomial(size, rng.dirichlet(np.full(DOMAIN.size, 0.05)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     st.integers(0, 10**9),
     st.integers(0, 3000),

@@ -27,6 +27,7 @@ from tests.sql.worlds import ARROW, ODD_INTEGERS, ODD_REALS, ODD_TEXTS, Data, Wo
 from tests.sql.worlds import VISITS as WORLDLY
 
 import discreet as dc
+from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.engine import Engine
@@ -207,8 +208,31 @@ def _asked(number: int) -> tuple[str, ...]:
     return tuple(asker.question() for _ in range(number))
 
 
+STAFF = Catalog(
+    (
+        Table(
+            "staff",
+            (
+                Column("person_id", "integer"),
+                Column("team", "text", values=Categories(("a", "b"))),
+                Column("bonus", "integer", Bounds(0, 10_000), Categories((0, 500, 10_000))),
+                Column("fee", "real", Bounds("-0.5", "99.9"), Categories((-0.5, 0.1, 99.9))),
+            ),
+            "person_id",
+            max_rows=1,
+        ),
+    )
+)
+"""People whose sums have noise by declared values: each value is moved to the nearest."""
+PAID = (
+    "SELECT team, SUM(fee) AS f FROM staff GROUP BY team",
+    "SELECT SUM(bonus) AS b FROM staff",
+    "SELECT SUM(CASE WHEN team = 'a' THEN fee ELSE 0 END) AS f FROM staff WHERE bonus > 0",
+)
+
 CORPORA = (
     Corpus("plans", tables.CATALOG, made_up(tables.CATALOG, 1), tuple(case.sql for case in cases("plans.txt"))),
     Corpus("analysts", test_analysts.CATALOG, made_up(test_analysts.CATALOG, 2), tuple(test_analysts.QUESTIONS)),
     Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(250)),
+    Corpus("staff", STAFF, made_up(STAFF, 4), PAID),
 )

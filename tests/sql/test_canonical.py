@@ -122,7 +122,7 @@ MATTERS: dict[type, tuple[str, ...]] = {
     Literal: ("value", "type"),
     Call: ("function", "type"),
     Join: ("kind", "most"),
-    Measure: ("function", "rank", "bounds"),
+    Measure: ("function", "rank", "bounds", "values"),
     Aggregate: ("max_rows",),
     Table: ("name", "unit", "private"),
     Order: ("descending",),

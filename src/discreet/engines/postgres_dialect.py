@@ -66,6 +66,7 @@ class PostgresDialect(Dialect):
     narrow = "SMALLINT"
     double = "FLOAT8"
     strict = True
+    windows = True
     fence = " OFFSET 0"
 
     def __init__(self) -> None:

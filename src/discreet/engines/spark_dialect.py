@@ -20,7 +20,7 @@ discreet.core.errors.Unsupported: a real as text is refused: Spark writes them o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -62,6 +62,7 @@ class SparkDialect(Dialect):
     wide = "DECIMAL(38,0)"
     narrow = "TINYINT"
     double = "DOUBLE"
+    windows = True
 
     def __init__(self) -> None:
         self.tables: dict[str, str] = {}
@@ -97,12 +98,17 @@ class SparkDialect(Dialect):
         """Spark decides."""
         return ""
 
-    def gathered(self, rows: str, unit: str) -> str:
+    def gathered(self, rows: str, unit: str, once: bool = True) -> str:
         """Rows sent to where the others of their unit are, once: all that is counted by unit is counted there.
 
         Spark computes a WITH query anew wherever it is read, unless a random number is in it; this one nobody reads.
         """
-        return f"SELECT *, RAND(0) AS once FROM ({rows}) AS i DISTRIBUTE BY {unit}"
+        return f"SELECT *{', RAND(0) AS once' if once else ''} FROM ({rows}) AS i DISTRIBUTE BY {unit}"
+
+    def first(self, keys: Sequence[str]) -> tuple[str, str]:
+        """Row numbers would need an order of their own; a single key is the least of its unit also where it is NULL."""
+        listed = keys[0] if len(keys) == 1 else f"STRUCT({', '.join(keys)})"
+        return f"MIN({listed}) OVER w", f"{listed} <=> f"
 
     def total(self, product: str) -> str:
         """The sum of whole numbers of less than 2^31 in size."""

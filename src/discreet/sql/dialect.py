@@ -11,6 +11,8 @@ cannot do, or would do otherwise: every expression has to give the same on all e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
 from discreet.sql.signature import Node
@@ -38,6 +40,8 @@ class Dialect:
     eager = False
     """Whether arms of a CASE may be computed that are not taken: then none may fail, whatever the row."""
 
+    windows = False
+    """Whether units are weighed by windows over their groups."""
     fence = ""
     """What stands at the end of a subquery whose expressions are to be computed once, however often they are used."""
 
@@ -86,9 +90,14 @@ class Dialect:
         """How a WITH query is computed: once, or wherever it is read."""
         return "MATERIALIZED" if once else "NOT MATERIALIZED"
 
-    def gathered(self, rows: str, unit: str) -> str:
-        """Rows that are then counted by unit in several ways: an engine may send those of one unit to one place."""
+    def gathered(self, rows: str, unit: str, once: bool = True) -> str:
+        """Rows that are then counted by unit: an engine may send those of one unit to one place; `once`, if they are
+        read several times."""
         return rows
+
+    def first(self, keys: Sequence[str]) -> tuple[str, str]:
+        """What marks one of a unit's groups, over the window w of them; and, with that named f, whether it is it."""
+        return "ROW_NUMBER() OVER w", "f = 1"
 
     def total(self, product: str) -> str:
         """The sum of whole numbers of less than 2^31 in size, exact however many there are."""

@@ -18,39 +18,24 @@ most bound·C·G·H, up to `caps.MARGIN`, whatever the order in which doubles we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
-from typing import Literal as OneOf
 
-from discreet.sql.caps import Caps, G
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.groups import CELLS, OF_UNITS, twins
 from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relation, Scan
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
+from discreet.sql.shape import Norm, Shape, Weights, bucketed, divided, long, summed
 from discreet.sql.statistics import Statistic
+from discreet.sql.windows import windowed
 
 __all__ = ["Norm", "Weights", "only_listed", "statement"]
 
-Norm = OneOf["l1", "l2"]
 NOTHING = "CAST(NULL AS BIGINT)"
 WRITTEN = 200
 """Listed values of a key that are written into a statement."""
-
-
-@dataclass(frozen=True)
-class Weights:
-    """How units are weighed: by their rows, and for counts of units by their groups."""
-
-    norm: Norm
-    rows: Caps
-    units: Caps
-
-    def caps(self, weighing: int) -> Caps:
-        """The candidates for the statistics of one `Statistic.weighing`."""
-        return self.units if weighing == 1 else self.rows
 
 
 def statement(
@@ -94,8 +79,12 @@ def statement(
     for place, (statistic, _, _) in enumerate(of_rows if owner else []):
         if statistic.bounds:
             blanks[len(of_rows) + place] = f"CAST(NULL AS {dialect.wide})"
-    shape = _Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
-    return _plain(rows, shape) if weights is None else _weighed(aggregate, rows, shape, weights)
+    shape = Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
+    if weights is None:
+        return _plain(rows, shape)
+    if dialect.windows and keys and not ranked:
+        return windowed(rows, shape, weights)
+    return _weighed(aggregate, rows, shape, weights)
 
 
 def only_listed(aggregate: Aggregate) -> dict[int, tuple[Any, ...]]:
@@ -135,28 +124,9 @@ def _listed(aggregate: Aggregate, selection: Selection) -> tuple[dict[str, tuple
     return ranges, conditions
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """What is summed, and the columns that come back."""
-
-    keys: list[str]
-    of_rows: list[tuple[Statistic, str, int]]
-    of_units: bool
-    cells: int
-    blanks: list[str]
-    dialect: Dialect
-
-    def row(self, head: str, values: Sequence[str]) -> str:
-        return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :]])
-
-    def grouped(self, *columns: str) -> str:
-        listed = ", ".join([*columns, *self.keys])
-        return f" GROUP BY {listed}" if listed else ""
-
-
-def _plain(rows: str, shape: _Shape) -> str:
+def _plain(rows: str, shape: Shape) -> str:
     """Each row is a unit: one pass for the sums, one for each column of cells."""
-    sums = [_summed(*each) for each in shape.of_rows]
+    sums = [summed(*each) for each in shape.of_rows]
     parts = [f"SELECT {shape.row(f'0, 0, {NOTHING}, COUNT(*)', sums)} FROM r{shape.grouped()}"] if sums else []
     for i in range(shape.cells):
         shown = shape.row(f"{CELLS + i}, 0, c{i}, COUNT(*)", ["0"])
@@ -201,7 +171,7 @@ def _double(argument: Expression, relation: Relation) -> Expression:
     return value if value.type == "real" else Call("cast", (value,), "real")
 
 
-def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -> str:
+def _weighed(aggregate: Aggregate, rows: str, shape: Shape, weights: Weights) -> str:
     """Units are weighed by their norms, which take a pass over their rows before the passes that sum.
 
     Without keys a unit has one group: one pass finds its sums along with its norm.
@@ -212,34 +182,34 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     if shape.of_rows or shape.cells:
         places = twins([statistic for statistic, _, _ in shape.of_rows])
         first = [place == twin for place, twin in enumerate(places)]
-        each = [(_summed(*one), _divided(*one, dialect)) for one in shape.of_rows]
+        each = [(summed(*one), divided(*one, dialect)) for one in shape.of_rows]
         if alone:
             owns = [f"{plain} AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
             norms, weighed = [*norms, *owns], [*weighed, *(f"y{i}" for i, own in enumerate(first) if own)]
-            each = [(_long(f"SUM(y{i})"), dialect.total(f"y{i} * g")) for i in range(len(each))]
+            each = [(long(f"SUM(y{i})"), dialect.total(f"y{i} * g")) for i in range(len(each))]
         sums = [pair[half] if own else "0" for half in (0, 1) for pair, own in zip(each, first, strict=True)]
         if sums:
             shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
             parts.append(f"SELECT {shown} FROM {source}{shape.grouped('b')}")
         for i in range(shape.cells):
-            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", [_long("SUM(g)")])
+            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", [long("SUM(g)")])
             joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
             parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
         # In ℓ1 a unit's norm is the number of its rows.
-        of_units = dialect.octave("t"), *map(_long, OF_UNITS)
+        of_units = dialect.octave("t"), *(long(f"SUM({of})") for of in OF_UNITS)
         found = (dialect.octave("t / s"), shape, of_units) if squared else ("0", shape)
         parts.append(_histogram(2, "b", *found))
         total = number if alone else f"SUM({number})"
         norms.append(f"{total if alone or not squared else f'SQRT(SUM({number} * n))'} AS s")
         norms += [f"{total} AS t"] if squared else []
-        weighed += [*(["s", "t"] if squared else []), *_bucket("s", weights.rows, "b", "g", dialect)]
+        weighed += [*(["s", "t"] if squared else []), *bucketed("s", weights.rows, "b", "g", dialect)]
     if shape.of_units:
-        shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", _long("SUM(h)")])
+        shown = shape.row(f"1, e, {NOTHING}, {NOTHING}", ["COUNT(*)", long("SUM(h)")])
         parts.append(f"SELECT {shown} FROM {'q' if alone else 'p JOIN q USING (u)'}{shape.grouped('e')}")
         parts.append(_histogram(3, "e", "0", shape))
         groups = "1" if alone else "COUNT(*)"
         norms.append(f"SQRT({groups}) AS w" if squared else f"CAST({groups} AS {dialect.double}) AS w")
-        weighed += _bucket("w", weights.units, "e", "h", dialect)
+        weighed += bucketed("w", weights.units, "e", "h", dialect)
     # A table is cheaper to read twice than to keep; anything that takes work is done once.
     kept = dialect.kept(not is_plain(aggregate.input))
     owners = ", ".join(["u", *shape.keys])
@@ -256,31 +226,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: _Shape, weights: Weights) -
     )
 
 
-def _bucket(norm: str, caps: Caps, bucket: str, weight: str, dialect: Dialect) -> list[str]:
-    place = f"CAST({dialect.bucket(caps, norm)} AS {dialect.narrow}) AS {bucket}"
-    return [place, f"CAST(FLOOR({G}e0 / {norm}) AS INTEGER) AS {weight}"]
-
-
-def _histogram(part: int, bucket: str, spread: str, shape: _Shape, sums: Sequence[str] = ()) -> str:
+def _histogram(part: int, bucket: str, spread: str, shape: Shape, sums: Sequence[str] = ()) -> str:
     head = [f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys)]
     grouped = ", ".join(["2", *(["3", str(4 + len(shape.keys) + 1)] if sums else [])])
     return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
-
-
-def _long(text: str) -> str:
-    """A sum over rows of numbers up to 2^17, which 64 bits hold whatever the table: it would take 2^46 rows."""
-    return f"CAST({text} AS BIGINT)"
-
-
-def _summed(statistic: Statistic, column: str, place: int) -> str:
-    if statistic.kind in ("rows", "units"):
-        return "COUNT(*)"
-    return f"COUNT({column})" if statistic.kind == "present" else _long(f"SUM(x{place})")
-
-
-def _divided(statistic: Statistic, column: str, place: int, dialect: Dialect) -> str:
-    if statistic.kind == "rows":
-        return _long("SUM(g)")
-    if statistic.kind == "present":
-        return _long(f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)")
-    return dialect.total(f"x{place} * g")

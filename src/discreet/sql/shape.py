@@ -1,0 +1,75 @@
+"""The columns of a statement: what is summed for each group, and how whole numbers are added up.
+
+>>> long("SUM(n)")
+'CAST(SUM(n) AS BIGINT)'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from discreet.sql.caps import Caps, G
+from discreet.sql.dialect import Dialect
+from discreet.sql.statistics import Statistic
+
+__all__ = ["Norm", "Shape", "Weights", "bucketed", "divided", "long", "summed"]
+
+Norm = Literal["l1", "l2"]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How units are weighed: by their rows, and for counts of units by their groups."""
+
+    norm: Norm
+    rows: Caps
+    units: Caps
+
+    def caps(self, weighing: int) -> Caps:
+        """The candidates for the statistics of one `Statistic.weighing`."""
+        return self.units if weighing == 1 else self.rows
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is summed, and the columns that come back."""
+
+    keys: list[str]
+    of_rows: list[tuple[Statistic, str, int]]
+    of_units: bool
+    cells: int
+    blanks: list[str]
+    dialect: Dialect
+
+    def row(self, head: str, values: Sequence[str]) -> str:
+        return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :]])
+
+    def grouped(self, *columns: str) -> str:
+        listed = ", ".join([*columns, *self.keys])
+        return f" GROUP BY {listed}" if listed else ""
+
+
+def bucketed(norm: str, caps: Caps, bucket: str, weight: str, dialect: Dialect) -> list[str]:
+    place = f"CAST({dialect.bucket(caps, norm)} AS {dialect.narrow}) AS {bucket}"
+    return [place, f"CAST(FLOOR({G}e0 / {norm}) AS INTEGER) AS {weight}"]
+
+
+def long(text: str) -> str:
+    """A sum over rows of numbers up to 2^17, which 64 bits hold whatever the table: it would take 2^46 rows."""
+    return f"CAST({text} AS BIGINT)"
+
+
+def summed(statistic: Statistic, column: str, place: int) -> str:
+    if statistic.kind in ("rows", "units"):
+        return "COUNT(*)"
+    return f"COUNT({column})" if statistic.kind == "present" else long(f"SUM(x{place})")
+
+
+def divided(statistic: Statistic, column: str, place: int, dialect: Dialect) -> str:
+    if statistic.kind == "rows":
+        return long("SUM(g)")
+    if statistic.kind == "present":
+        return long(f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)")
+    return dialect.total(f"x{place} * g")

@@ -36,6 +36,8 @@ class Quote:
     """Whether the budget still allows it."""
     statement: str = field(default="", repr=False)
     """What the engine would be asked to run."""
+    columns: tuple[str, ...] = field(default=(), repr=False)
+    """Of synthetic rows, their columns."""
 
     def __str__(self) -> str:
         room = "within what is left" if self.fits else "more than what is left"

@@ -35,7 +35,7 @@ from weakref import finalize
 from discreet import allowance
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import to_json
-from discreet.core.exact import Exactable, natural, positive
+from discreet.core.exact import Exactable, positive
 from discreet.core.losses import Loss
 from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
@@ -52,10 +52,11 @@ from discreet.sql.dialect import Dialect
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
-from discreet.sql.plan import Expression, Query, Relation
+from discreet.sql.plan import Expression, Query, Ref, Relation, Scan
 from discreet.sql.planner import Budget, Expected, epsilon_for, expected, loss_of, plan, words
 from discreet.sql.quantiles import Cells, Rank
 from discreet.sql.relations import is_owned, tables_in
+from discreet.sql.selection import Selection
 from discreet.sql.showing import session_html
 from discreet.sql.statement import statement
 from discreet.sql.statistics import RANKED, Statistic, Sums
@@ -216,18 +217,17 @@ class Session:
         `method`, by name; `bins` for numbers, {"age": 10} or {"age": [0, 18, 65, 120]}; `max_rows` that a unit may
         weigh; `check`, the part of ε that finds out how far off the rows are. `progress` is told how much is done.
         """
-        from discreet.synthesis.result import assembled, released
+        from discreet.synthesis.result import assembled, checked, released
 
         request = self._requested(what, epsilon, asked)
         source = chosen(test_entropy)
-        if rows is not None:
-            natural("rows", rows)
+        wanted = checked(rows)
         purchase = request.purchase(self._sources(request.rows.relation))
         bought = self._counter.bought(
             purchase if source.private else purchase.seeded(),
             lambda: guarded(lambda: released(request, self._engine, source, progress)),
         )
-        found = assembled(request, bought.payload, rows)
+        found = assembled(request, bought.payload, wanted)
         if not source.private:
             return found
         return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
@@ -236,7 +236,20 @@ class Session:
         """What `synthesize` would cost and do, from declared facts alone; nothing is spent."""
         made = self._requested(what, epsilon, asked)
         fits = self._ledger.fits(self._account, made.events)
-        return Quote(made.epsilon, made.loss, made.events, made.words, made.errors, fits, made.statement)
+        price = made.loss, made.events, made.words, made.errors
+        return Quote(made.epsilon, *price, fits, made.statement, made.domain.names)
+
+    def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
+        """Columns of a table that protects nobody, as they are."""
+        known = self._catalog.table(table)
+        if known.private:
+            raise InvalidArgument("table", table, "a public table", "people's rows are never shown")
+        refs = [Ref(column.name, column.type) for column in map(known.column, names)]
+        selection = Selection(self._engine.dialect)
+        listed = ", ".join(map(selection.text_of, refs))
+        source = selection.source(Scan(known), frozenset(ref.name for ref in refs), {})
+        rows = self._engine.run(f"SELECT {listed} FROM {source}")
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def _requested(self, what: str | Sequence[str], epsilon: Exactable, asked: dict[str, Any]) -> Request:
         from discreet.synthesis.request import Facts, Request

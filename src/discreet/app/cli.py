@@ -35,6 +35,7 @@ from discreet.app.options import (
     ValuesOption,
     Version,
 )
+from discreet.app.synth import synth
 
 if TYPE_CHECKING:
     from discreet.app.questions import Asking
@@ -355,6 +356,7 @@ def demo(
     run(folder)
 
 
+app.command()(synth)
 app.add_typer(budget_app, name="budget")
 app.add_typer(ledger_app, name="ledger")
 

@@ -88,6 +88,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "timestamp": datetime.fromisoformat,
 }
 _EXAMPLES = {
+    "bins": "age=0:18:65",
     "bounds": "age=0:120",
     "link": "order_id=orders.id",
     "public": "cities=cities.csv",

@@ -31,9 +31,10 @@ __all__ = [
     "UnitColumn",
     "ValuesOption",
     "Version",
+    "complete_table",
 ]
 
-ORDER = ("init", "add", "query", "price", "budget", "ledger", "registry", "verify", "demo")
+ORDER = ("init", "add", "query", "price", "synth", "budget", "ledger", "registry", "verify", "demo")
 
 
 class Reporting(TyperGroup):
@@ -80,7 +81,7 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
-def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
+def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
     """The question so far, its last word completed to the name of a table."""
     from discreet.app.completion import completed
 
@@ -88,7 +89,7 @@ def _table_names(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 Question = Annotated[
-    str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=_table_names)
+    str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=complete_table)
 ]
 Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="What it may cost.", metavar="NUMBER")]
 Error = Annotated[str | None, typer.Option("--error", help="Or how far counts and sums may be off.", metavar="NUMBER")]

@@ -16,7 +16,7 @@ PAUSE = 0.1
 
 
 @contextmanager
-def waiting(progress: Callable[[], float | None] | None) -> Iterator[None]:
+def waiting(progress: Callable[[], float | None] | None, doing: str = "asking") -> Iterator[None]:
     """Shows a bar, or while nobody knows how much there is to do, a moving one, until the block is left."""
     from discreet.app.terminal import console
 
@@ -27,12 +27,12 @@ def waiting(progress: Callable[[], float | None] | None) -> Iterator[None]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     shown = Progress(
-        SpinnerColumn(), TextColumn("asking"), BarColumn(), TimeElapsedColumn(), console=screen, transient=True
+        SpinnerColumn(), TextColumn(doing), BarColumn(), TimeElapsedColumn(), console=screen, transient=True
     )
     done = Event()
 
     def look() -> None:
-        task = shown.add_task("asking", total=None)
+        task = shown.add_task(doing, total=None)
         while not done.wait(PAUSE):
             part = None if progress is None else progress()
             if part is not None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from discreet.app.outcome import Outcome
 from discreet.app.progress import waiting
@@ -13,9 +14,10 @@ from discreet.connection import connect
 from discreet.core.exact import probability
 from discreet.core.numerals import loss_record, plain, rational
 from discreet.ledger import Ledger, Standing
-from discreet.session import Quote
+from discreet.session import Quote, Session
+from discreet.sql.answer import Answer
 
-__all__ = ["Asking", "Priced", "ask", "price"]
+__all__ = ["Asking", "Bill", "Priced", "ask", "billed", "price"]
 
 
 @dataclass(frozen=True)
@@ -56,20 +58,50 @@ class Priced:
         }
 
 
+class Certified(Protocol):
+    """What was bought, with its certificate."""
+
+    @property
+    def certificate(self) -> dict[str, Any]: ...
+
+
+What = TypeVar("What", bound=Certified)
+
+
+@dataclass(frozen=True)
+class Bill(Generic[What]):
+    """What was bought, whether it was free, and the account that will end first: how it stands and what of it was used
+    before."""
+
+    what: What
+    free: bool
+    standing: Standing
+    before: Fraction
+
+
 def ask(settings: Settings, asking: Asking, level: str) -> Outcome:
     """The answer; charged, unless the same question was answered before."""
     probability("level", level)
-    arguments = asking.arguments(settings)
+
+    def answered(session: Session) -> Answer:
+        with waiting(getattr(session._engine, "progress", None)):
+            return session.sql(asking.text, epsilon=asking.epsilon, error=asking.error)
+
+    bill = billed(settings, asking.arguments(settings), answered)
+    return Outcome(bill.what, level, bill.free, bill.standing, bill.before)
+
+
+def billed(settings: Settings, arguments: dict[str, Any], ask: Callable[[Session], What]) -> Bill[What]:
+    """What is asked of a session, and what that did to the books."""
     with connect(**arguments) as session, Ledger.at(settings.books, create=False) as books:
         last = books.head().sequence
         before = {path: books.standing(path)[-1].used for path in books.accounts()}
-        with waiting(getattr(session._engine, "progress", None)):
-            answer = session.sql(asking.text, epsilon=asking.epsilon, error=asking.error)
-        entry = answer.certificate["ledger"]["entry"]
+        what = ask(session)
+        entry = what.certificate["ledger"]["entry"]
         dataset = next(books.entries(since=entry - 1)).content["account"][0]
         below = [part for part in (arguments.get("study"), arguments.get("analyst")) if part]
         tight = _tightest(books.standing((dataset, *below)))
-    return Outcome(answer, level, entry <= last, tight, before.get(tight.account, Fraction(0)))
+    return Bill(what, entry <= last, tight, before.get(tight.account, Fraction(0)))
 
 
 def price(settings: Settings, asking: Asking) -> Priced:

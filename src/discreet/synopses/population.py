@@ -29,7 +29,7 @@ __all__ = ["LARGEST_SIZE", "SHARE", "Population", "total_weight"]
 
 SHARE = Fraction(1, 10)
 """Of ε, for a total that was not declared."""
-LARGEST_SIZE = 1 << 40
+LARGEST_SIZE = 1 << 52
 """Totals that were bought are held within this."""
 
 
@@ -73,6 +73,6 @@ class Population:
 def total_weight(histogram: Integers) -> int:
     """The sum of all cells, each and all held within `LARGEST_SIZE`."""
     held = np.clip(histogram, 0, LARGEST_SIZE)
-    # A million cells of 2⁴⁰ add up to 2⁶⁰ at most.
-    pieces = (held[start : start + (1 << 20)] for start in range(0, held.size, 1 << 20))
+    # 2¹⁰ cells of 2⁵² add up to 2⁶² at most.
+    pieces = (held[start : start + (1 << 10)] for start in range(0, held.size, 1 << 10))
     return min(sum(int(piece.sum()) for piece in pieces), LARGEST_SIZE)

@@ -200,9 +200,8 @@ class Request:
             )
             said.append(f"units weigh at most {self.limit:,} rows{', ' * bool(reason)}{reason}; more are weighed down")
         units = sorted(units_in(self.rows.relation))
-        if units:
-            said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
-        said.append("so are rows with values that are not listed, or without a number that has bins")
+        nobody = f"whose {' or '.join(units)} is NULL, or " if units else ""
+        said.append(f"rows {nobody}with a value that is not listed or a number that is missing, are left out")
         if self.check is not None:
             part = rational(self.share, digits=3)
             said.append(f"{part} of the budget finds out how far off the rows are")

@@ -32,9 +32,10 @@ from discreet.synthesis.check import distances, order
 from discreet.synthesis.columns import Column
 from discreet.synthesis.request import Request
 
-__all__ = ["BlockError", "Synthesis", "assembled", "released"]
+__all__ = ["BlockError", "Synthesis", "assembled", "checked", "released"]
 
-MOST_ROWS = 50_000_000
+MOST_ROWS, USUAL_ROWS = 10_000_000, 1_000_000
+"""The most rows that are drawn, and the most where none are asked for: every row is signed for."""
 _UNKNOWN = object()
 BETAS = (0.5, 0.1, 0.05, 0.01, 0.001)
 """Where a bound was proven, it is kept for these."""
@@ -153,6 +154,13 @@ class Synthesis:
         return brief(self)
 
 
+def checked(rows: int | None) -> int | None:
+    """How many rows are asked for."""
+    if rows is not None and natural("rows", rows) > MOST_ROWS:
+        raise InvalidArgument("rows", rows, f"at most {MOST_ROWS:,}", "ask for fewer, and draw more from `synopsis`")
+    return rows
+
+
 def released(request: Request, engine: Engine, entropy: Entropy, progress: Progress | None) -> bytes:
     """The weights of all cells and the errors found, as the ledger stores them. This is what looks at the data."""
     histogram = request.histogram(engine)
@@ -175,9 +183,7 @@ def assembled(request: Request, payload: bytes, rows: int | None) -> Synthesis:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(str(arrays.pop("header")))
     weights = Weights(request.domain, arrays["weights"].astype(np.float64), _bound(header["bounds"]))
-    many = max(1, round(weights.total)) if rows is None else natural("rows", rows)
-    if many > MOST_ROWS:
-        raise InvalidArgument("rows", many, f"at most {MOST_ROWS:,}", "ask for fewer; asking again is free")
+    many = max(1, min(round(weights.total), USUAL_ROWS)) if rows is None else rows
     drawn = weights.table(many, entropy=Entropy.of_released(payload))
     columns = {column.name: column.restored(drawn.columns[column.name]) for column in request.columns}
     errors = _errors(request, arrays, weights.total)

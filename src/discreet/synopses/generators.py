@@ -59,10 +59,12 @@ from discreet.synopses.workload import Workload
 __all__ = ["BaseGenerator", "LinearBase", "LinearGenerator", "sample_needed"]
 
 MOST_CELLS = 1 << 23
-MOST_ENTRIES = 1 << 26
+MOST_ENTRIES = 1 << 24
 """Entries other than 0 of a linear program: above it HiGHS takes minutes to hours."""
 WRITTEN = 1 << 20
 """Up to so many entries the queries are written down, and cells that none tells apart are merged."""
+TOLERANCE = 0.1
+"""Of the squared distance: in the mean square, answers are within a third of the noise of the best ones."""
 BETA = 0.05
 """α of the fit is for this chance of a larger noise."""
 Solver = Literal["least squares", "linear program"]
@@ -126,7 +128,7 @@ class LinearBase:
             natural("rows", self.rows)
         domain.dense(MOST_CELLS, "use fewer attributes or coarser bins, or MWEM")
         if self.solver == "linear program" and self.entries > MOST_ENTRIES:
-            cost = f"about {self.entries:.3g} entries, {24 * self.entries / 2**30:.3g} GB and hours"
+            cost = f"about {self.entries:.3g} entries, {24 * self.entries / 2**30:.3g} GB and minutes to hours"
             remedy = "use solver='least squares', which writes no matrix"
             raise InvalidArgument("workload", cost, f"at most {MOST_ENTRIES:,} for the linear program", remedy)
         _ = self.measurement
@@ -207,7 +209,7 @@ class LinearBase:
         return matrix, kind, Cells(matrix.shape[1], cells.total, cells.exactly)
 
     def _first_order(self, rows: _Scaled, values: Doubles, cells: Cells, slack: float) -> Fit:
-        fit = nearest(rows, values * rows.scale, cells)
+        fit = nearest(rows, values * rows.scale, cells, tolerance=TOLERANCE)
         deviation = float(np.abs(fit.answers / rows.scale - values).max())
         if deviation > slack and np.ptp(rows.scale) == 0:
             nearer = nearest(rows, values, cells, slack=slack, start=fit.weights, most=300)

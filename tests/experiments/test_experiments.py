@@ -24,6 +24,7 @@ SCRIPTS = (
     "neighbour_set",
     "projection",
     "randomized_response",
+    "small_database",
     "staircase",
 )
 AXES = {
@@ -37,6 +38,7 @@ AXES = {
     "neighbour_set": "rate at the best δ of the map",
     "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
+    "small_database": "people that the worst query is off by",
     "staircase": "E|noise| / Δ",
 }
 
@@ -144,6 +146,7 @@ PLANTED = {
     "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
     "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
+    "small_database": ("SmallDatabase", _mistaken),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
 }
 

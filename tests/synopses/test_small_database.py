@@ -174,6 +174,12 @@ def test_a_walk_says_when_it_proves_nothing() -> None:
 def test_sizes_past_the_arithmetic_are_refused_or_held() -> None:
     with pytest.raises(InvalidArgument, match="size"):
         SmallDatabase(workload=FRACTIONAL, epsilon=1, size=1 << 45)
-    held_at_the_end = SmallDatabase(workload=MARGINALS, epsilon=1, rows=3)
-    synopsis = held_at_the_end.release(np.full(DOMAIN.size, (1 << 62) - 1)).values
-    assert synopsis.total <= END
+    with pytest.raises(InvalidArgument, match="sensitivity"):
+        SmallDatabase(workload=FRACTIONAL, epsilon=1, unit_weight=1 << 40)
+    for held_at_the_end in (
+        SmallDatabase(workload=MARGINALS, epsilon=1, rows=3),
+        SmallDatabase(workload=FRACTIONAL, epsilon=1),
+        SmallDatabase(workload=FRACTIONAL, epsilon=4, unit_weight=1 << 40),
+    ):
+        synopsis = held_at_the_end.release(np.full(DOMAIN.size, (1 << 62) - 1)).values
+        assert synopsis.total <= END

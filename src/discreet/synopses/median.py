@@ -244,7 +244,7 @@ class MedianRun:
         self._alive = np.arange(number_of_multisets(mechanism.kinds.number, design.rows))
         given = mechanism.threshold
         threshold = design.threshold(self.size, USUAL)[0] if given is None else given * scale
-        self._comparisons = replace(design.comparing, threshold=min(threshold, END)).start(entropy=entropy)
+        self._comparisons = replace(design.comparing, threshold=min(threshold, END - 1)).start(entropy=entropy)
         self._lock = Lock()
 
     def __reduce__(self) -> NoReturn:

@@ -46,6 +46,7 @@ from discreet.core.mechanism import Release
 from discreet.core.rounding import log_up
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.noise.entropy import Entropy, chosen
+from discreet.noise.laplace import MAX_SCALE
 from discreet.synopses.candidates import END, Kinds, held, misses, multisets, number_of_multisets, stretches
 from discreet.synopses.population import Population
 from discreet.synopses.synopsis import Weights
@@ -132,8 +133,9 @@ class SmallDatabase(Terms):
     def _most_rows(self, size: int) -> int:
         """How many rows can be listed, and computed with in 62 bits; a single kind of cell needs but one."""
         kinds, fit = self.kinds, END // (self.kinds.scale * max(size, 1))
+        drawn = math.floor(MAX_SCALE * self._chooser(1).rate)
         listed = bisect_right(range(2, MOST + 1), MOST, key=lambda rows: number_of_multisets(kinds.number, rows)) + 1
-        return min(listed, fit) if kinds.number > 1 else 1
+        return min(listed if kinds.number > 1 else 1, fit, drawn)
 
     def accuracy(self, beta: Exactable) -> float:
         """With probability 1 − β every query of the workload is within this many counts; ∞ for an unknown total."""
@@ -162,7 +164,7 @@ class SmallDatabase(Terms):
         """Weights on the cells, from one database of `rows` rows."""
         cells = self.workload.domain.held(histogram)
         source = chosen(entropy)
-        size = self._population.found(cells, source)
+        size = min(self._population.found(cells, source), END // self.kinds.scale)
         rows = self._best_rows(size)
         size = min(size, END // (rows * self.kinds.scale))
         counts = held(self.workload, cells, rows)

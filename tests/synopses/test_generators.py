@@ -38,6 +38,7 @@ def test_a_database_is_near_all_counts(solver: str, delta: str) -> None:
         assert worst <= synopsis.accuracy(1e-9)
         assert worst <= 2 * generator.base.measurement.error(1e-9)
         assert synopsis.total == pytest.approx(2000)
+    assert LinearGenerator(workload=WORK, epsilon=1, delta=delta, solver=solver).accuracy(0.05) == math.inf
     known = generator.accuracy(0.05)
     assert known == (math.inf if solver == "least squares" else 2 * generator.base.measurement.error(0.05))
 
@@ -140,6 +141,12 @@ def test_statistics_that_fail_on_the_data_are_zeros() -> None:
         ArbitraryGenerator(workload=statistics, epsilon=1, size=3).release([1, 1, 1])
     with pytest.raises(InvalidArgument):
         Statistics(TINY, 0, failing)
+
+
+def test_statistics_are_rounded_so_that_none_moves_farther() -> None:
+    halves = Statistics(TINY, 1, lambda x: x[:, :1] - 0.5)
+    found = halves.values(np.array([[row, 0, 0] for row in range(-5, 6)]))[:, 0]
+    assert np.diff(found).tolist() == [1] * 10
 
 
 def test_units_and_replacement_are_charged() -> None:

@@ -119,5 +119,7 @@ def test_a_part_of_the_queries_is_measured_for_the_same_price_with_less_noise() 
         reading = measurement.release(x, few, entropy=Entropy.for_tests(2))
         assert reading.deviation < measurement.release(x, np.arange(0, 300, 40), entropy=Entropy.for_tests(2)).deviation
         assert np.abs(reading.values - WORK.answers(x)[:8]).max() <= measurement.error(1e-9)
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument, match="larger sample"):
             measurement.release(x, np.arange(9))
+        with pytest.raises(InvalidArgument, match="declare the sample"):
+            Measurement(WORK, budget).release(x, few)

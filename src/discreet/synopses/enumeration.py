@@ -100,7 +100,9 @@ class Statistics:
             return np.zeros(shape, dtype=np.int64)
         if found.shape != shape:
             return np.zeros(shape, dtype=np.int64)
-        return np.clip(np.rint(np.nan_to_num(found)), -LARGEST, LARGEST).astype(np.int64)
+        held = np.clip(np.nan_to_num(found), -LARGEST, LARGEST)
+        # Half up, so that numbers s apart stay so: half to even would take 0.5 and 1.5 two apart.
+        return (np.floor(held) + (held - np.floor(held) >= 0.5)).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

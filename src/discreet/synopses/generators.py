@@ -157,20 +157,21 @@ class LinearBase:
 
     def error(self, beta: Exactable) -> float:
         """With probability 1 − β the database is within this on all the queries it was given."""
-        if self.solver == "least squares" or (self.rows is not None and self.size is None):
+        # Weights add up to the total that was found: if that is not the true one, the truth is not among them.
+        if self.solver == "least squares" or self.size is None:
             return inf
         tail = probability("beta", beta)
         if self.rows is None:
             return 2 * self.measurement.error(tail)
-        drawn = sqrt(log(4 * min(self.sample, len(self.workload)) / tail) / (2 * self.rows)) * float(self.size or 0)
+        drawn = sqrt(log(4 * min(self.sample, len(self.workload)) / tail) / (2 * self.rows)) * float(self.size)
         return 2 * self.measurement.error(tail / 2) + drawn
 
     def generate(
         self, histogram: Integers, queries: Integers, cells: Cells, past: tuple[Reading, ...], entropy: Entropy
     ) -> tuple[Weights, Reading]:
         """A database from these queries and earlier readings, and what was read."""
-        everything = self.sample >= len(self.workload) and np.unique(queries).size == len(self.workload)
-        asked = None if everything else np.unique(queries)
+        # Where all might have been asked all are read: that costs no more.
+        asked = None if self.measurement.sample is None else np.unique(queries)
         reading = self.measurement.release(histogram, asked, entropy=entropy)
         fit = self.fitted((*past, reading), cells)
         weights = fit.weights

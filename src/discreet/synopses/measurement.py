@@ -94,7 +94,10 @@ class Measurement:
         return Gaussian.for_zcdp(self.budget.rho, moved, dimension=dimension)
 
     def release(self, histogram: object, queries: Integers | None = None, *, entropy: Entropy | None = None) -> Reading:
-        """Noisy counts of these queries (None: of all), each of them once."""
+        """Noisy counts of these queries, each of them once; of all where no sample was declared."""
+        if self.sample is None and queries is not None:
+            # The event is about all of them: fewer move by fewer steps, and noise of the same ratio would be coarser.
+            raise InvalidArgument("queries", "some", "left out where no sample was declared", "declare the sample")
         if self.sample is not None and (queries is None or queries.size > self.sample):
             raise InvalidArgument("queries", "more", f"at most {self.sample}", "declare a larger sample")
         part = self.workload if queries is None else self.workload.subset(queries)

@@ -289,7 +289,10 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics if not s.values))
     said = [f"{kind} noise on {names}"] if names else []
     summed = (tuple(value + s.middle for value in s.values) for s in measurement.statistics if s.values)
-    said += [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
+    listed = [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
+    said += listed
+    if listed and measurement.weights is not None:
+        said.append("units with more than one row add nothing to these")
     if measurement.quantiles is not None:
         said.append("quantiles drawn by rank, with ends for their intervals")
     if measurement.weights is None:

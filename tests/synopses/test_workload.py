@@ -26,6 +26,7 @@ WORKLOADS = {
     "predicates": Workload.predicates(DOMAIN, [lambda at: (at["a"] == 1) & (at["b"] > 1), np.ones(24)]),
 }
 WORKLOADS["subset"] = (WORKLOADS["pairs"] + WORKLOADS["products"]).subset([30, 2, 2, 50, 0])
+WORKLOADS["again and again"] = WORKLOADS["prefixes"].subset([3] * 9 + [0])
 WORKLOADS["sum"] = WORKLOADS["subset"] + WORKLOADS["ranges"]
 
 

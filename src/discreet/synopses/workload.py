@@ -242,7 +242,9 @@ class Workload:
 
     @cached_property
     def _largest_column(self) -> Fraction:
-        above = sum(block.column(self.domain) for block in self.blocks)
+        # A query that is selected several times adds to its column each time.
+        times = 1 if self.selection is None else int(np.unique(self.selection, return_counts=True)[1].max())
+        above = times * sum(block.column(self.domain) for block in self.blocks)
         if not self._even and self.domain.size <= _SOUGHT:
             above = min(above, float(self.weighed(np.ones(len(self))).max()))
         # Up to 2¹³ squares of 40 bits are added up without rounding, more of them to k·2⁻⁵¹ of the sum.

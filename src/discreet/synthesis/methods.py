@@ -37,6 +37,7 @@ __all__ = ["METHODS", "MOST_CELLS", "Chosen", "choose"]
 METHODS = ("mwem", "projection", "mwem-book", "generator", "boosting", "small-database")
 SMALL = 4096
 """Cells up to which all counts are measured and fitted at once."""
+MOST_BOOSTED = 1 << 17
 MOST_CELLS = 1 << 23
 """What the books keep of rows is 4 bytes for each cell."""
 
@@ -99,6 +100,8 @@ def choose(
     remedy = f"leave columns out, use coarser bins, or make rows of some columns at a time ({sizes})"
     domain.dense(MOST_CELLS, remedy)
     kind = name or ("projection" if domain.size <= SMALL else "mwem")
+    if kind == "boosting":
+        domain.dense(MOST_BOOSTED, "dozens of rounds would each take minutes: use mwem, or fewer cells")
     terms: dict[str, Any] = {
         "workload": workload,
         "epsilon": epsilon,

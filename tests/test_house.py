@@ -104,7 +104,7 @@ def test_public_names_are_these() -> None:
         "User",
         "connect",
     ]
-    from discreet import adversary, mechanisms, noise
+    from discreet import adversary, mechanisms, noise, synopses
 
     assert mechanisms.__all__ == [
         "Exponential",
@@ -120,6 +120,7 @@ def test_public_names_are_these() -> None:
         "Staircase",
     ]
     assert {"discrete_laplace", "discrete_gaussian"} <= set(noise.__all__)
+    assert {"MWEM", "Boosting", "Domain", "Projection", "SmallDatabase", "Workload", "load"} <= set(synopses.__all__)
     assert {"audit", "Audit"} <= set(adversary.__all__)
 
 
@@ -132,9 +133,9 @@ def test_examples_render_as_code(page: Path) -> None:
 
 
 def test_every_public_name_is_documented() -> None:
-    from discreet import accounting, adversary, mechanisms, noise
+    from discreet import accounting, adversary, mechanisms, noise, synopses
 
     words = "\n".join(page.read_text() for page in [Path("README.md"), *Path("docs").glob("*.md")])
-    for module in (discreet, noise, accounting, mechanisms, adversary):
+    for module in (discreet, noise, accounting, mechanisms, synopses, adversary):
         missing = [name for name in module.__all__ if name not in words]
         assert not missing, f"{module.__name__}: {missing}"

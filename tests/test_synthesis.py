@@ -46,7 +46,8 @@ def session(survey: Columns) -> Iterator[Session]:
 
 
 def request(session: Session, what: Any = COLUMNS, epsilon: Any = 1, **asked: Any) -> Any:
-    return session._requested(what, epsilon, asked)
+    given = {"workload": None, "method": None, "bins": None, "max_rows": None, "check": "0.1", **asked}
+    return session._requested(what, epsilon, *given.values())
 
 
 def watched(session: Session) -> list[str]:

@@ -62,7 +62,8 @@ from discreet.sql.statement import statement
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
 if TYPE_CHECKING:
-    from discreet.synthesis.request import Request
+    from discreet.synthesis.columns import Bins
+    from discreet.synthesis.request import Request, Wanted
     from discreet.synthesis.result import Synthesis
 
 __all__ = ["Quote", "Session"]
@@ -203,23 +204,27 @@ class Session:
         what: str | Sequence[str],
         *,
         epsilon: Exactable,
+        workload: Wanted = None,
+        method: str | None = None,
+        bins: Bins = None,
+        max_rows: int | None = None,
+        check: Exactable = "0.1",
         rows: int | None = None,
         progress: Callable[[float], None] | None = None,
         test_entropy: Entropy | None = None,
-        **asked: Any,
     ) -> Synthesis:
         """Synthetic rows of some columns, charged before the data is touched; asked again they are free.
 
         `what` lists columns of the first table, or is the name of a table (all columns whose values or bounds are
-        declared), or a SELECT that lists columns. `rows` is how many (by default about as many as there are). Further,
-        as in `price_synthesis`: `workload`, what the rows should be good for: a number of columns, for the marginals of
-        all so many and fewer; or a list of texts (SELECT …, COUNT(*) … GROUP BY …) and of lists of columns;
-        `method`, by name; `bins` for numbers, {"age": 10} or {"age": [0, 18, 65, 120]}; `max_rows` that a unit may
-        weigh; `check`, the part of ε that finds out how far off the rows are. `progress` is told how much is done.
+        declared), or a SELECT that lists columns. `workload` is what the rows should be good for: a number of columns,
+        for the marginals of all so many and fewer; or a list of texts (SELECT …, COUNT(*) … GROUP BY …) and of lists of
+        columns. `method` is a name; `bins` are for numbers, {"age": 10} or {"age": [0, 18, 65, 120]}; `max_rows` is
+        what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
+        by default about as many as there are; `progress` is told how much is done.
         """
         from discreet.synthesis.result import assembled, checked, released
 
-        request = self._requested(what, epsilon, asked)
+        request = self._requested(what, epsilon, workload, method, bins, max_rows, check)
         source = chosen(test_entropy)
         wanted = checked(rows)
         purchase = request.purchase(self._sources(request.rows.relation))
@@ -232,9 +237,19 @@ class Session:
             return found
         return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
 
-    def price_synthesis(self, what: str | Sequence[str], *, epsilon: Exactable, **asked: Any) -> Quote:
+    def price_synthesis(
+        self,
+        what: str | Sequence[str],
+        *,
+        epsilon: Exactable,
+        workload: Wanted = None,
+        method: str | None = None,
+        bins: Bins = None,
+        max_rows: int | None = None,
+        check: Exactable = "0.1",
+    ) -> Quote:
         """What `synthesize` would cost and do, from declared facts alone; nothing is spent."""
-        made = self._requested(what, epsilon, asked)
+        made = self._requested(what, epsilon, workload, method, bins, max_rows, check)
         fits = self._ledger.fits(self._account, made.events)
         price = made.loss, made.events, made.words, made.errors
         return Quote(made.epsilon, *price, fits, made.statement, made.domain.names)
@@ -251,12 +266,12 @@ class Session:
         rows = self._engine.run(f"SELECT {listed} FROM {source}")
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
-    def _requested(self, what: str | Sequence[str], epsilon: Exactable, asked: dict[str, Any]) -> Request:
+    def _requested(self, what: str | Sequence[str], epsilon: Exactable, *asked: Any) -> Request:
         from discreet.synthesis.request import Facts, Request
 
         self._check_open()
         facts = Facts(self._catalog, self._unit.changes, self._budget, self._engine.dialect)
-        request = Request.of(facts, what, _spendable(epsilon), **asked)
+        request = Request.of(facts, what, _spendable(epsilon), *asked)
         str(request.statement)  # what the engine cannot do is refused before anything is charged
         return request
 

@@ -50,7 +50,7 @@ from discreet.synthesis.columns import Bins, Column, columns_of
 from discreet.synthesis.methods import Chosen, choose
 from discreet.synthesis.questions import block_of
 
-__all__ = ["LIMIT", "Facts", "Request"]
+__all__ = ["LIMIT", "Facts", "Request", "Wanted"]
 
 LIMIT = 10
 """Rows of one unit that count in full where the steward declares no `max_rows`; units with more weigh as much."""

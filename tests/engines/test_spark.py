@@ -216,6 +216,44 @@ def test_a_table_whose_columns_changed_is_noticed(tmp_path: Path) -> None:
         assert session.spent.epsilon == 0
 
 
+def test_a_table_that_lies_elsewhere_by_now_has_other_books(tmp_path: Path) -> None:
+    made = "CREATE TABLE hospital.moving USING parquet LOCATION '{}' AS SELECT 1 AS patient, 2 AS age"
+    running().sql(made.format(tmp_path / "here"))
+    with dc.connect(running(), **facts(tmp_path, table="hospital.moving", bounds={}, values={})) as session:
+        assert session.price("SELECT COUNT(*) AS n FROM moving", epsilon=1)
+        running().sql("DROP TABLE hospital.moving")
+        running().sql(made.format(tmp_path / "there"))
+        with pytest.raises(InvalidArgument, match="what it was when the session began"):
+            session.sql("SELECT COUNT(*) AS n FROM moving", epsilon=1)
+        assert session.spent.epsilon == 0
+
+
+def test_of_two_columns_with_one_name_neither_is_read(tmp_path: Path) -> None:
+    source = running().sql("SELECT 1 AS patient, 2 AS age, 3 AS AGE")
+    with (
+        dc.connect(source, **facts(tmp_path, table="t", bounds={}, values={})) as session,
+        pytest.raises(InvalidArgument, match="a name twice"),
+    ):
+        session.sql("SELECT SUM(CLAMP(age, 0, 9)) AS n FROM t", epsilon=1)
+    with pytest.raises(InvalidArgument, match="unit"):
+        dc.connect(source, **facts(tmp_path, table="t", unit="age", bounds={}, values={}))
+
+
+def test_errors_do_not_tell_what_rows_hold(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    running().sql(
+        "CREATE VIEW hospital.named AS SELECT 1 AS patient, CAST(s AS INT) AS age FROM VALUES ('Ada') AS t(s)"
+    )
+    with (
+        having(spark__sql__ansi__enabled="true"),
+        dc.connect(running(), **facts(tmp_path, table="hospital.named", bounds={"age": (0, 9)}, values={})) as session,
+        pytest.raises(dc.AnswerFailed) as failed,
+    ):
+        session.sql("SELECT SUM(age) AS n FROM named", epsilon=1)
+    said = capfd.readouterr()
+    assert "Ada" not in said.err + said.out + str(failed.value)
+    assert failed.value.__cause__ is None
+
+
 def test_folders_of_parquet_files_are_read(tmp_path: Path) -> None:
     for city in CITIES:
         place = tmp_path / "visits" / f"city={city}"
@@ -324,12 +362,22 @@ def test_frames_of_spark_are_not_brought_to_other_engines(tmp_path: Path) -> Non
         dc.connect({"patient": [1]}, **facts(tmp_path, table="t", private={"labs": running().table("hospital.labs")}))
 
 
-def test_settings_that_change_what_statements_mean_are_refused(tmp_path: Path) -> None:
-    with (
-        having(spark__sql__caseSensitive="true"),
-        pytest.raises(InvalidArgument, match=r"spark\.sql\.caseSensitive"),
-    ):
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("spark.sql.caseSensitive", "true"),
+        ("spark.sql.legacy.ctePrecedencePolicy", "LEGACY"),
+        ("spark.sql.parser.quotedRegexColumnNames", "true"),
+        ("spark.sql.path.enabled", "true"),
+        ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
+    ],
+)
+def test_settings_that_statements_could_not_bear_are_refused(setting: str, value: str, tmp_path: Path) -> None:
+    with having(**{setting.replace(".", "__"): value}), pytest.raises(InvalidArgument, match=re.escape(setting)):
         dc.connect(running(), **facts(tmp_path))
+
+
+def test_settings_that_change_what_statements_mean_are_refused(tmp_path: Path) -> None:
     with dc.connect(running(), **facts(tmp_path)) as session:
         with having(spark__sql__groupByOrdinal="false"), pytest.raises(EngineUnavailable, match="paid for once"):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)

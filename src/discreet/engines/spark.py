@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from discreet.engines.engine import LISTED, LOOKED_AT
 from discreet.engines.engine import known as known_of
 from discreet.engines.spark_catalog import Reading
 from discreet.engines.spark_dialect import SparkDialect, identifier
-from discreet.engines.spark_jobs import Jobs, jobs_of, number
+from discreet.engines.spark_jobs import Jobs, jobs_of, number, unsaid
 from discreet.engines.tables import Tables, check_types, whole_rows
 from discreet.sql.catalog import Column, Type
 from discreet.sql.dialect import Dialect
@@ -47,8 +48,14 @@ NEEDED = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
     "spark.sql.legacy.literal.pickMinimumPrecision": "true",
+    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.path.enabled": "false",
 }
-"""What statements rely on: the settings as they are unless somebody changes them."""
+"""What statements rely on: the settings as they are unless somebody changes them. With a path, functions of a schema
+could stand in for those of Spark."""
+REBASED = tuple(f"spark.sql.{kind}RebaseModeInRead" for kind in ("parquet.datetime", "parquet.int96", "avro.datetime"))
+"""Settings by which one date of long ago could make a statement fail."""
 TIMEOUT = "spark.discreet.timeout"
 """The setting for how many seconds a statement may take."""
 
@@ -169,6 +176,7 @@ class Spark(Tables[_Held]):
         if not held.view:
             session = self._alive()
             same = catalog.found(session, held.name)[1].schema == held.frame.schema
+            same = same and catalog.place(session, held.name) == held.identity
             if not same or catalog.definition(session, held.name) != held.definition:
                 remedy = "see whether it still is what you want, and connect again"
                 raise InvalidArgument(
@@ -194,7 +202,7 @@ class Spark(Tables[_Held]):
             try:
                 self._check_settings()
                 _check_functions(session, statement)
-                with self._running(session):
+                with unsaid(), self._running(session):
                     frame = session.sql(statement)
                     found = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
                     return whole_rows(zip(*(column.to_pylist() for column in found.columns), strict=True))
@@ -260,6 +268,10 @@ class Spark(Tables[_Held]):
             found = str(self._session.conf.get(name, wanted)).lower()
             if found != wanted:
                 raise InvalidArgument(name, found, wanted, f"spark.conf.set({name!r}, {wanted!r})")
+        for name in REBASED:
+            if str(self._session.conf.get(name, "corrected")).lower() == "exception":
+                remedy = f"spark.conf.set({name!r}, 'CORRECTED')"
+                raise InvalidArgument(name, "exception", "corrected or legacy, which fail on no date", remedy)
 
     def _resolved(self, table: str, source: object) -> _Held:
         """The source with its rows and where they come from; what its columns are is seen later."""
@@ -329,10 +341,12 @@ def _check_functions(session: Any, statement: str) -> None:
 def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
     readings: dict[str, Reading] = {}
     omitted = []
+    names = Counter(column.name.lower() for column in frame.schema.fields)
     for column in frame.schema.fields:
         kind = column.dataType.simpleString()
         read = None if "${" in column.name else catalog.reading(column.name, kind)
-        if read is None or column.name.lower() in readings:
+        if read is None or names[column.name.lower()] > 1:
+            # Of two with one name Spark reads neither.
             omitted.append((column.name, kind if read is None else "a name twice"))
         else:
             readings[column.name.lower()] = read
@@ -368,7 +382,10 @@ def _opened(address: str) -> Any:
     try:
         if remote:
             return import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
-        return import_module("pyspark.sql").SparkSession.builder.master(address).appName("discreet").getOrCreate()
+        session = import_module("pyspark.sql").SparkSession.builder.master(address).appName("discreet").getOrCreate()
+        # Tasks that fail would write what a row holds to whoever asks.
+        session.sparkContext.setLogLevel("OFF")
+        return session
     except Exception:
         shown = re.split(r"[;/?]", address.partition("://")[2].rpartition("@")[2])[0]
     remedy = "see whether it runs and the address is right, and for sc:// pip install 'pyspark[connect]'"

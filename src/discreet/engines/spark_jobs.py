@@ -1,4 +1,4 @@
-"""The jobs of one statement on Spark: how far they are, and how to stop them.
+"""The jobs of one statement on Spark: how far they are, how to stop them, and that their errors stay among us.
 
 A session in this process has groups of jobs and a tracker of stages; one over Spark Connect has tags, and tells how far
 it is by itself.
@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-__all__ = ["Jobs", "jobs_of", "number"]
+__all__ = ["Jobs", "jobs_of", "number", "unsaid"]
 
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where pyspark writes errors, for everybody to read."""
 GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
@@ -23,6 +27,21 @@ _NUMBERS = count()
 def number() -> str:
     """A name for groups of jobs and for views that no other process, and nothing before, has on the same cluster."""
     return f"{os.getpid()}_{time.time_ns()}_{next(_NUMBERS)}"
+
+
+@contextmanager
+def unsaid() -> Iterator[None]:
+    """Errors of statements are not written: they may tell what a row holds."""
+    from pyspark.logger import PySparkLogger
+
+    before = [(logger, logger.disabled) for logger in map(PySparkLogger.getLogger, LOGGERS)]
+    try:
+        for logger, _ in before:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in before:
+            logger.disabled = disabled
 
 
 class Jobs(Protocol):

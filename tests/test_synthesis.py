@@ -116,6 +116,20 @@ def test_the_books_are_charged_before_the_data_is_touched_and_failures_say_nothi
     assert seen == [entries + 1]
 
 
+def test_whoever_is_told_of_progress_cannot_end_a_run_that_is_paid_for(session: Session) -> None:
+    ran, told = watched(session), list[float]()
+
+    def stop(share: float) -> None:
+        told.append(share)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        session.synthesize(COLUMNS, epsilon=1, method="mwem", progress=stop)
+    spent = session.spent
+    assert len(session.synthesize(COLUMNS, epsilon=1, method="mwem", progress=stop)) > 1
+    assert (len(ran), len(told), session.spent) == (1, 1, spent)
+
+
 @pytest.mark.parametrize(
     ("asked", "words"),
     [

@@ -116,6 +116,21 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "none.npz")
 
 
+def test_damaged_files_are_refused_or_read_and_nothing_else_happens(tmp_path: Path) -> None:
+    written = SYNOPSES["weights"].save(tmp_path / "good.npz").read_bytes()
+    generator = np.random.default_rng(2)
+    refused = 0
+    for _ in range(1500):
+        damaged = bytearray(written)
+        damaged[generator.integers(len(damaged))] = generator.integers(256)
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        try:
+            load(tmp_path / "damaged.npz")
+        except InvalidArgument:
+            refused += 1
+    assert refused > 500
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

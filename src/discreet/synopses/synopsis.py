@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -244,8 +245,8 @@ def load(path: str | Path) -> Weights | Answers | MedianOf:
         known = header["format"] == _FORMAT and isinstance(header["version"], int)
     except FileNotFoundError:
         raise InvalidArgument("path", str(path), "a file that exists", "check the name") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile):
-        raise refusal from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile, zlib.error, RuntimeError):
+        raise refusal from None  # RuntimeError: parts that are encrypted or packed in ways nobody unpacks
     if not known:
         raise refusal
     if header["version"] > _VERSION:

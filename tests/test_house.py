@@ -28,11 +28,12 @@ ALLOWED = {
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},
     "allowance": {"core", "sql", "ledger"},
+    "asked": {"core", "sql"},
     "quote": {"core", "sql"},
     "purchase": {"core", "ledger", "allowance", "certificate", "custody"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "purchase"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "custody"}
-    | {"purchase", "quote", "synthesis"},
+    | {"asked", "purchase", "quote", "synthesis"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
     "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}
     | {"samples", "synthesis"},

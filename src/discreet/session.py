@@ -21,20 +21,17 @@ add noise, store, show. What is shown is what the ledger stored.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from discreet import allowance
+from discreet.asked import Asked
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import to_json
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import Loss
 from discreet.core.processes import Home, folder
@@ -46,20 +43,14 @@ from discreet.noise.entropy import Entropy, chosen
 from discreet.purchase import Counter, Purchase, guarded
 from discreet.quote import Quote
 from discreet.sql.answer import Answer, assemble, pack
-from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
-from discreet.sql.dialect import Dialect
 from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement
 from discreet.sql.parse import parse
-from discreet.sql.plan import Expression, Query, Ref, Relation, Scan
-from discreet.sql.planner import Budget, Expected, epsilon_for, expected, loss_of, plan, words
-from discreet.sql.quantiles import Cells, Rank
-from discreet.sql.relations import is_owned, tables_in
+from discreet.sql.plan import Query, Ref, Relation, Scan
+from discreet.sql.planner import Budget, epsilon_for
+from discreet.sql.relations import tables_in
 from discreet.sql.selection import Selection
 from discreet.sql.showing import session_html
-from discreet.sql.statement import statement
-from discreet.sql.statistics import RANKED, Statistic, Sums
 
 if TYPE_CHECKING:
     from discreet.synthesis.columns import Bins
@@ -222,16 +213,17 @@ class Session:
         what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
         by default about as many as there are; `progress` is told how much is done.
         """
-        from discreet.synthesis.result import assembled, checked, released
+        from discreet.synthesis.result import Listener, assembled, checked, released
 
         request = self._requested(what, epsilon, workload, method, bins, max_rows, check)
         source = chosen(test_entropy)
-        wanted = checked(rows)
+        wanted, listener = checked(rows), Listener(progress)
         purchase = request.purchase(self._sources(request.rows.relation))
         bought = self._counter.bought(
             purchase if source.private else purchase.seeded(),
-            lambda: guarded(lambda: released(request, self._engine, source, progress)),
+            lambda: guarded(lambda: released(request, self._engine, source, listener)),
         )
+        listener.heard()
         found = assembled(request, bought.payload, wanted)
         if not source.private:
             return found
@@ -275,7 +267,7 @@ class Session:
         str(request.statement)  # what the engine cannot do is refused before anything is charged
         return request
 
-    def _run(self, asked: _Asked, source: Entropy) -> bytes:
+    def _run(self, asked: Asked, source: Entropy) -> bytes:
         """The noisy sums, packed."""
 
         def run() -> bytes:
@@ -286,7 +278,7 @@ class Session:
 
         return guarded(run)
 
-    def _groups(self, asked: _Asked, statement: str) -> Groups:
+    def _groups(self, asked: Asked, statement: str) -> Groups:
         measurement = asked.measurement
         keys, owned = len(asked.query.aggregate.keys), measurement.weights is not None
         return Groups.read(self._engine.run(statement), keys, measurement.statistics, owned, len(asked.ranked))
@@ -299,7 +291,7 @@ class Session:
         if self._clear is not None:
             self._clear()
 
-    def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> _Asked:
+    def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Asked:
         self._check_open()
         if (epsilon is None) == (error is None):
             remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
@@ -329,85 +321,8 @@ class Session:
         others = {name: self._engine.identity(name) for name in used if name != first}
         return {**others, **({first: said[first]} if said.get(first) else {})}
 
-    def _asked(self, query: Query, sources: dict[str, str], epsilon: Fraction, whole: bool = False) -> _Asked:
-        listed = _listed_keys(query)
-        owned, max_rows = is_owned(query.aggregate.input), query.aggregate.max_rows
-        # Where the most rows of a unit are declared, intervals can cover clipping, and averages keep to the same limit.
-        sums = Sums(query.aggregate.measures, apart=owned and max_rows is None)
-        ranked = _ranked(query, None if listed is None else len(listed))
-        statistics = sums.statistics
-        if listed is None and not any(s.kind == "units" for s in statistics):
-            statistics = (*statistics, Statistic("units", None))
-        measurement = plan(
-            statistics,
-            keys=None if listed is None else len(listed),
-            owned=owned,
-            max_rows=max_rows,
-            changes=self._unit.changes,
-            budget=self._budget,
-            epsilon=epsilon,
-            ranks=tuple(rank for _, rank in ranked),
-            whole=whole,
-        )
-        return _Asked(query, sums, ranked, listed, measurement, epsilon, self._budget, sources, self._engine.dialect)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A question with everything decided before the data is touched."""
-
-    query: Query
-    sums: Sums
-    ranked: list[tuple[Expression, Rank]]
-    listed: list[tuple[Any, ...]] | None
-    measurement: Measurement
-    epsilon: Fraction
-    budget: Budget
-    sources: dict[str, str]
-    dialect: Dialect
-
-    @property
-    def question(self) -> str:
-        """What is measured and where, whatever it is called and whatever is done with it afterwards."""
-        measurement = self.measurement
-        said = {
-            "aggregate": canonical(self.query.aggregate),
-            "statistics": [[s.kind, s.of_mean, str(s.bounds)] for s in measurement.statistics],
-            "events": [to_json(event) for event in measurement.events],
-            "limits": [str(measurement.weights), measurement.max_rows],
-            "sources": self.sources,
-        }
-        return json.dumps(said)
-
-    @property
-    def errors(self) -> tuple[Expected, ...]:
-        """How far each column is likely off."""
-        return expected(self.query, self.sums, self.measurement)
-
-    @cached_property
-    def statement(self) -> str:
-        return self.written()
-
-    def written(self, wide: bool = False) -> str:
-        """What the engine runs; at row level, with `wide` sums only if others could not hold them."""
-        cells = [(argument, rank.cells) for argument, rank in self.ranked]
-        measurement = self.measurement
-        return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect, wide)
-
-    def prepared(self) -> _Asked:
-        """Itself, once its statement is written: what the engine cannot do is refused before anything is charged."""
-        str(self.statement)
-        return self
-
-    @property
-    def loss(self) -> Budget:
-        """What this question costs alone."""
-        return loss_of(self.measurement.events, self.budget)
-
-    @property
-    def words(self) -> str:
-        """The plan in words."""
-        return words(self.query, self.measurement, None if self.listed is None else len(self.listed))
+    def _asked(self, query: Query, sources: dict[str, str], epsilon: Fraction, whole: bool = False) -> Asked:
+        return Asked.of(query, sources, epsilon, self._unit.changes, self._budget, self._engine.dialect, whole)
 
 
 def _spendable(epsilon: Exactable | None) -> Fraction:
@@ -415,24 +330,3 @@ def _spendable(epsilon: Exactable | None) -> Fraction:
     if given < FAINTEST:
         raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
     return given
-
-
-def _listed_keys(query: Query) -> list[tuple[Any, ...]] | None:
-    """All combinations of the listed values of the keys; None if any key has none."""
-    lists = [key.values.values for key in query.aggregate.keys if key.values is not None]
-    return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None
-
-
-def _ranked(query: Query, keys: int | None) -> list[tuple[Expression, Rank]]:
-    """The arguments and ranks of the quantiles, with cells chosen by what is declared."""
-    found = []
-    for measure in query.aggregate.measures:
-        if measure.function not in RANKED or measure.argument is None or measure.bounds is None:
-            continue
-        cells = Cells.of(measure.bounds, whole=measure.argument.type == "integer", keys=keys)
-        if measure.function == "quantile":
-            rank = Rank.quantile(measure.rank or Fraction(0), cells)
-        else:
-            rank = Rank.least(cells) if measure.function == "min" else Rank.largest(cells)
-        found.append((measure.argument, rank))
-    return found

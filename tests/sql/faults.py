@@ -9,7 +9,7 @@ from unittest.mock import PropertyMock, patch
 
 from tests.sql.examination import Check
 
-import discreet.session
+import discreet.asked
 from discreet.core.errors import DiscreetError
 from discreet.core.events import Pure
 from discreet.core.units import Row, User
@@ -41,8 +41,8 @@ def weights_ignored() -> Any:
 
 
 def _rewritten(change: Callable[[str], str]) -> Any:
-    original = discreet.session.statement
-    return patch.object(discreet.session, "statement", lambda *given: change(original(*given)))
+    original = discreet.asked.statement
+    return patch.object(discreet.asked, "statement", lambda *given: change(original(*given)))
 
 
 def norm_forgets_groups() -> Any:

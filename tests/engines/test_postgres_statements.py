@@ -16,7 +16,6 @@ from tests.sql.worlds import World
 
 import discreet as dc
 from discreet.core.errors import DiscreetError
-from discreet.engines.postgres import Postgres
 from discreet.session import Session
 
 QUESTIONS = 30
@@ -72,20 +71,6 @@ def test_odd_values_next_to_the_bounds_do_not_fail() -> None:
                 assert (planned is None) == (remote is None), text
                 if planned is not None:
                     assert totals(own, planned) == totals(there, remote), (bounds, text)
-
-
-def test_groups_are_hashed_in_memory_unless_somebody_says_how_much_there_is() -> None:
-    def memory(more: str = "") -> str:
-        with closing(Postgres(running().url() + more)) as engine:
-            return str(engine.run("SELECT current_setting('work_mem')")[0][0])
-
-    assert memory() == "128MB"
-    assert memory("?options=-c%20work_mem%3D1MB") == "1MB"
-    running().execute("ALTER DATABASE postgres SET work_mem = '2MB'")
-    try:
-        assert memory() == "2MB"
-    finally:
-        running().execute("ALTER DATABASE postgres RESET work_mem")
 
 
 def test_the_planner_sees_keys_as_they_are_stored() -> None:

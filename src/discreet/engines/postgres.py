@@ -47,8 +47,6 @@ __all__ = ["Postgres", "is_address", "named"]
 
 OLDEST = 13
 """The first version of the server that will do."""
-MEMORY = 1 << 17
-"""Kilobytes for one table of hashes."""
 SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
     "TimeZone": "'UTC'",
@@ -58,16 +56,9 @@ SETTINGS = {
     "transform_null_equals": "off",
     "row_security": "off",
     "jit": "off",
-    "enable_sort": "off",
 }
 """What statements rely on, those about the catalogs too: in any other path, types, functions and operators of others
-can stand in for the system's. A policy that would hide rows from the role is an error, not another answer. Groups are
-found by hashing, which takes half the time of sorting wherever the planner guesses wrong."""
-ROOM = f"""
-SELECT set_config('work_mem', '{MEMORY}kB', false) FROM pg_catalog.pg_settings
-WHERE name = 'work_mem' AND setting::int < {MEMORY} AND source IN ('default', 'configuration file')
-"""
-"""Groups are hashed in memory where that is enough, unless the address or the role says how much there is."""
+can stand in for the system's. A policy that would hide rows from the role is an error, not another answer."""
 BEGIN = "; ".join(
     [
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -254,7 +245,6 @@ class Postgres(Tables[_Held]):
             connection.execute("SET default_transaction_read_only = on")
             self._path = connection.execute("SELECT pg_catalog.current_schemas(true)").fetchall()[0][0]
             connection.execute(f"SET search_path = {SETTINGS['search_path']}".encode())
-            connection.execute(ROOM)
         except self._driver.Error as error:
             failure = str(error)
         except ValueError:

@@ -143,6 +143,9 @@ def test_values_never_raise(cell: int, method: str) -> None:
             assert np.isfinite(release.values.weights).all()
     run = OnlineMultiplicativeWeights(workload=MIXED, epsilon=1).start(cells)
     assert math.isfinite(run.ask(0).value)
+    alone = Workload.predicates(PAIRS.domain, [np.arange(60) == 0])
+    release = MWEM(workload=alone, epsilon=1, rounds=2, method=method).release([cell, *[0] * 59])
+    assert np.isfinite(release.values.weights).all()
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ class Measured:
         share = inner(kept, row) / total
         wanted = min(max(value, least), total - least) / total
         if not (row % 1).any():
-            held = min(max(share, 1e-12), 1 - 1e-12)
+            wanted, held = (min(max(each, 1e-12), 1 - 1e-12) for each in (wanted, share))
             return float(np.log(wanted / (1 - wanted)) - np.log(held / (1 - held)))
         spread = inner(kept, row**2) / total - share**2
         return float(np.clip((wanted - share) / max(spread, 1e-12), -_STEEPEST, _STEEPEST))

@@ -297,6 +297,18 @@ def test_every_method_makes_rows_within_its_price(survey: Columns, method: str, 
         assert made.accuracy(0.05) > 0
 
 
+def test_no_bound_is_stated_for_rows_that_are_weighed_down() -> None:
+    visits = {"who": np.repeat([1, 2], [3, 20_000]), "a": np.repeat([1, 0], [3, 20_000])}
+    facts: dict[str, Any] = {"unit": "who", "budget": dc.PureDP(2), "values": {"a": [0, 1]}}
+    for max_rows, asked in ((None, None), (30_000, 10), (30_000, None)):
+        with dc.connect(visits, max_rows=max_rows, **facts) as session:
+            seed = Entropy.for_tests(1)
+            made = session.synthesize(["a"], epsilon=1, method="projection", max_rows=asked, test_entropy=seed)
+            off = np.abs(made.synopsis.answers(made.workload) - [20_000, 3]).max()
+            assert off <= made.accuracy("0.001")
+            assert np.isfinite(made.accuracy("0.001")) == (max_rows is not None and asked is None)
+
+
 def test_the_method_follows_the_size_of_the_domain(session: Session) -> None:
     assert request(session).chosen.name == "projection"
     assert request(session, [*COLUMNS, "age", "spending"]).chosen.name == "mwem"

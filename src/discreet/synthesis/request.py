@@ -135,6 +135,11 @@ class Request:
         """Steps of the histogram in a row."""
         return 1 if self.limit is None else G * H
 
+    @property
+    def whole(self) -> bool:
+        """Whether all rows of units that keep to what is declared count in full."""
+        return self.limit is None or self.limit == self.rows.max_rows
+
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """What will be run."""
@@ -194,9 +199,8 @@ class Request:
         if self.limit is None:
             said.append("each row adds to one cell")
         else:
-            declared = self.rows.max_rows is not None and self.limit == self.rows.max_rows
             reason = (
-                "as declared" if declared else "since max_rows is not declared" if self.rows.max_rows is None else ""
+                "as declared" if self.whole else "since max_rows is not declared" if self.rows.max_rows is None else ""
             )
             said.append(f"units weigh at most {self.limit:,} rows{', ' * bool(reason)}{reason}; more are weighed down")
         units = sorted(units_in(self.rows.relation))

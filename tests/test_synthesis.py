@@ -325,6 +325,14 @@ def test_workloads_and_lists_of_columns_may_be_given(session: Session) -> None:
         request(session, ["site"], workload=own)
 
 
+def test_of_some_queries_of_a_block_the_whole_block_is_compared(session: Session, survey: Columns) -> None:
+    some = Workload.marginals(request(session).domain, ["site", ("site", "female")]).subset([0, 8])
+    made = session.synthesize(COLUMNS, epsilon=1, workload=some)
+    columns = survey["site"], made.table.columns["site"]
+    true, said = (np.bincount(np.asarray(column, dtype=int), minlength=7)[1:] for column in columns)
+    assert made.compared(survey)[0].rows == pytest.approx(np.abs(true - said).sum(), abs=7)
+
+
 def test_neighbours_look_alike_and_a_check_without_enough_noise_is_caught() -> None:
     """Shapes and types do not depend on one person, and errors move by no more than what they are charged for."""
     made = []

@@ -126,7 +126,8 @@ class Synthesis:
     def compared(self, public: Mapping[str, Any]) -> tuple[BlockError, ...]:
         """The errors against rows that protect nobody, exactly: columns as the table has them, say public data."""
         histogram = self.histogram(public)
-        exact = distances(self.workload, histogram, self.synopsis)
+        # Blocks as wholes, also where the workload has some of their queries.
+        exact = distances(Workload(self.workload.domain, self.workload.blocks), histogram, self.synopsis)
         total = float(histogram.sum())
         each = zip(self.request.labels, self.workload.blocks, exact, strict=True)
         scale, domain = self.workload.denominator, self.workload.domain

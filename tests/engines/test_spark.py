@@ -370,6 +370,7 @@ def test_frames_of_spark_are_not_brought_to_other_engines(tmp_path: Path) -> Non
         ("spark.sql.parser.quotedRegexColumnNames", "true"),
         ("spark.sql.path.enabled", "true"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
+        ("spark.discreet.timeout", "10 minutes"),
     ],
 )
 def test_settings_that_statements_could_not_bear_are_refused(setting: str, value: str, tmp_path: Path) -> None:

@@ -272,6 +272,9 @@ class Spark(Tables[_Held]):
             if str(self._session.conf.get(name, "corrected")).lower() == "exception":
                 remedy = f"spark.conf.set({name!r}, 'CORRECTED')"
                 raise InvalidArgument(name, "exception", "corrected or legacy, which fail on no date", remedy)
+        allowed = str(self._session.conf.get(TIMEOUT, "1"))
+        if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]+)?", allowed):
+            raise InvalidArgument(TIMEOUT, allowed, "a number of seconds", f"spark.conf.set({TIMEOUT!r}, '600')")
 
     def _resolved(self, table: str, source: object) -> _Held:
         """The source with its rows and where they come from; what its columns are is seen later."""

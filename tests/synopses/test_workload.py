@@ -85,6 +85,19 @@ def test_counts_are_exact_however_large(cells: list[int]) -> None:
         assert work.counts(cells).tolist() == [min(total, 2**62 - 1) for total in exact]
 
 
+def test_how_much_is_computed_does_not_follow_from_how_many_people_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes, answers = [0, 0], Workload.answers
+    for place, people in enumerate((1, 1 << 40)):
+
+        def counted(work: Workload, x: object, place: int = place) -> np.ndarray:
+            passes[place] += 1
+            return answers(work, x)
+
+        monkeypatch.setattr(Workload, "answers", counted)
+        WORKLOADS["explicit"].counts([people] * 24)
+    assert passes[0] == passes[1] > 0
+
+
 def test_many_marginals_share_their_sums() -> None:
     generator = np.random.default_rng(2)
     shape = (3, 2, 4, 2, 3, 2)

@@ -186,8 +186,9 @@ class Workload:
         """The exact answers on a histogram of whole numbers, in steps of 1/`denominator`, held within ±(2⁶² − 1)."""
         cells = self.domain.held(histogram)
         room = (1 << _EXACT) // self.denominator
-        if float(cells.sum(dtype=np.float64)) < room * 0.99:
-            return (self.answers(cells) * self.denominator).astype(np.int64)
+        # With fractions room may end at some ten thousand people, of whom one more must not be seen by the clock.
+        if self.denominator == 1 and float(cells.sum(dtype=np.float64)) < room * 0.99:
+            return self.answers(cells).astype(np.int64)
         # In digits so short that no sum of them is rounded.
         bits = (room // self.domain.size).bit_length() - 1
         total = np.zeros(len(self), dtype=object)

@@ -99,6 +99,7 @@ class _Held:
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
     definition: str
+    folders: frozenset[str]
     unique: tuple[str, ...] = ()
     units: str | None = None
 
@@ -171,12 +172,13 @@ class Spark(Tables[_Held]):
 
     def definition(self, table: str) -> str:
         """Where the table is, since its books are also those of views and frames over the same files, and a digest of
-        what those say; refused if that, or a column, is something else by now."""
+        what those say; refused if that, or a column, is something else by now, or a view reads what lies elsewhere."""
         held = self._of(table)
         if not held.view:
             session = self._alive()
-            same = catalog.found(session, held.name)[1].schema == held.frame.schema
-            same = same and catalog.place(session, held.name) == held.identity
+            frame = catalog.found(session, held.name)[1]
+            same = frame.schema == held.frame.schema and catalog.place(session, held.name) == held.identity
+            same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
             if not same or catalog.definition(session, held.name) != held.definition:
                 remedy = "see whether it still is what you want, and connect again"
                 raise InvalidArgument(
@@ -297,7 +299,8 @@ class Spark(Tables[_Held]):
         files = _files(frame)
         sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
         said = catalog.digest(catalog.plan(session, name), *sources) if view else catalog.definition(session, name)
-        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said)
+        folders = catalog.folders(files)
+        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said, folders)
 
     def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
         read = self._owning(table, unit, readings)

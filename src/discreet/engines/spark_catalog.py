@@ -29,6 +29,7 @@ __all__ = [
     "Reading",
     "definition",
     "digest",
+    "folders",
     "found",
     "local",
     "named",
@@ -210,6 +211,11 @@ def sources(files: Sequence[str]) -> tuple[str, ...]:
     parted = [file for file in files if len(files) > 1 or "=" in file.split("/")[-2]]
     folders = [_folder(file) for file in parted if not few or urlsplit(file).scheme not in ("", "file")]
     return tuple(dict.fromkeys([_source(address) for address in (*few, *folders)]))
+
+
+def folders(files: Iterable[str]) -> frozenset[str]:
+    """Those of the tables that files belong to."""
+    return frozenset(map(_folder, files))
 
 
 def _folder(file: str) -> str:

@@ -98,7 +98,9 @@ class Exact:
             weight = 1.0 if weights is None else weights[owner]
             totals[key] += weight * amount
             slack[key] += abs(weight * amount) * (coarse + 1e-9)
-            slack[key] += 0.51 * step * weight if statistic.bounds is not None else 0.0
+            # Clipped rows are rounded to whole steps, all others to parts of them.
+            finest = step / statistic.fineness if weight == 1.0 else step
+            slack[key] += 0.51 * finest * weight if statistic.bounds is not None else 0.0
         return totals, slack
 
     def ranked(

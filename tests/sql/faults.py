@@ -37,7 +37,7 @@ def movement_halved() -> Any:
 
 def weights_ignored() -> Any:
     original = Bucketed.clipped
-    return patch.object(Bucketed, "clipped", lambda self, index, weight, cut, keys: original(self, index, 0, 99, keys))
+    return patch.object(Bucketed, "clipped", lambda self, index, weight, cut, *how: original(self, index, 0, 99, *how))
 
 
 def _rewritten(change: Callable[[str], str]) -> Any:
@@ -54,7 +54,7 @@ def values_not_clipped() -> Any:
     def steps(self: Statistic, value: str, *_: Any) -> str:
         shifted = f"({value} - {float(self.middle)!r})"
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
-        steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
+        steps = f"FLOOR({power} * {float(self.fineness / self.grid.step)!r} + 0.5)"
         return f"CAST(LEAST(GREATEST({steps}, -1e9), 1e9) AS BIGINT)"
 
     return patch.object(Statistic, "steps", steps)

@@ -165,11 +165,13 @@ def two_for_one() -> Any:
 def shares_kept() -> Any:
     """Whoever has more rows than declared is weighed down, and adds a part of a value."""
     original = Bucketed.clipped
-    return patch.object(Bucketed, "clipped", lambda self, index, weight, cut, keys: original(self, index, H, cut, keys))
+    return patch.object(Bucketed, "clipped", lambda self, index, weight, cut, *how: original(self, index, H, cut, *how))
 
 
 @pytest.mark.parametrize(
-    ("fault", "name"), [(not_moved, "row"), (two_for_one, "row replaced"), (shares_kept, "person")], ids=str
+    ("fault", "name"),
+    [(not_moved, "row"), (two_for_one, "row replaced"), (shares_kept, "person")],
+    ids=["moved", "two", "kept"],
 )
 def test_planted_faults_are_found(fault: Callable[[], Any], name: str) -> None:
     with fault():

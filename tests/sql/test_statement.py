@@ -211,8 +211,8 @@ def test_values_are_held_to_their_bounds(bounds: Bounds) -> None:
         assert found[len(values) :] == [None] * 4
         for value, steps in zip(values, found, strict=False):
             held = min(max(Fraction(value), bounds.lower), bounds.upper) - statistic.middle
-            exact = (held**2 if kind == "squares" else held) / statistic.grid.step
-            assert abs(steps) <= statistic.bound
+            exact = (held**2 if kind == "squares" else held) / statistic.grid.step * statistic.fineness
+            assert abs(steps) <= statistic.bound * statistic.fineness
             assert abs(steps - exact) <= 1
     engine.close()
 

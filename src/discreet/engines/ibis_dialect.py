@@ -94,6 +94,10 @@ class WarehouseDialect(Dialect):
         """The warehouse decides."""
         return ""
 
+    def divided(self, value: str, parts: int) -> str:
+        """A whole number by a power of two, rounded half up: not all shift the sign along, and doubles are exact."""
+        return f"CAST(FLOOR({value} / {float(parts)!r}e0 + 0.5e0) AS INTEGER)"
+
     def total(self, product: str) -> str:
         """The sum of whole numbers of less than 2^31 in size."""
         return f"SUM(CAST({product} AS {self._summed}))"

@@ -110,6 +110,10 @@ class SparkDialect(Dialect):
         listed = keys[0] if len(keys) == 1 else f"STRUCT({', '.join(keys)})"
         return f"MIN({listed}) OVER w", f"{listed} <=> f"
 
+    def divided(self, value: str, parts: int) -> str:
+        """A whole number of less than 2^30 in size by a power of two, rounded half up."""
+        return f"SHIFTRIGHT({value} + {parts // 2}, {parts.bit_length() - 1})"
+
     def total(self, product: str) -> str:
         """The sum of whole numbers of less than 2^31 in size."""
         high, low = f"SUM(SHIFTRIGHT({product}, {HALF}))", f"SUM(({product}) & {2**HALF - 1})"

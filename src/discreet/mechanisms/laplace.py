@@ -109,4 +109,3 @@ class Laplace:
 def _steps(sensitivity: Fraction, grid: Grid, rounded: int) -> int:
     """How far the grid vector moves: each rounded coordinate can add less than one step."""
     return grid.spanning(sensitivity) + max(rounded - 1, 0)
-

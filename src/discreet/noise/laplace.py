@@ -169,5 +169,3 @@ def _append_low_bits(plan: _Plan, magnitudes: Integers, source: Entropy) -> np.n
     magnitudes |= lows
     magnitudes[beyond] = _LARGEST
     return kept
-
-

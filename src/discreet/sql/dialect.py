@@ -99,6 +99,10 @@ class Dialect:
         """What marks one of a unit's groups, over the window w of them; and, with that named f, whether it is it."""
         return "ROW_NUMBER() OVER w", "f = 1"
 
+    def divided(self, value: str, parts: int) -> str:
+        """A whole number of less than 2^30 in size by a power of two, rounded half up."""
+        return f"(({value} + {parts // 2}) >> {parts.bit_length() - 1})"
+
     def total(self, product: str) -> str:
         """The sum of whole numbers of less than 2^31 in size, exact however many there are."""
         return f"SUM({product})"

@@ -1,7 +1,8 @@
 """What a statement returns: whole-number sums by group and by bucket of the units' norms, and how many units there are.
 
-A group's total, for a cap C, is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided over its buckets b (`statement.py`). Sums
-are kept in columns; those that 64 bits could not hold are Python's own integers.
+A group's total, for a cap C, is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided over its buckets b (`statement.py`), where
+plain sums count parts of which there may be several to a step. Sums are kept in columns; those that 64 bits could not
+hold are Python's own integers.
 
 >>> sums = Bucketed([("a",), ("a",), ("b",)], [0, 1, 1], [[5, 7, 9]], [[0, 2, 3]])
 >>> [total // (G * H) for total in sums.clipped(0, weight=H, cut=1, keys=[("b",), ("a",), ("c",)])]
@@ -65,15 +66,15 @@ class Bucketed:
         """All groups."""
         return {*self._numbers}
 
-    def clipped(self, index: int, weight: int, cut: int, keys: Sequence[Key]) -> list[int]:
+    def clipped(self, index: int, weight: int, cut: int, keys: Sequence[Key], fineness: int = 1) -> list[int]:
         """The clipped sums of one statistic, in units of 1/(G·H) steps, for each of the keys; `weight` is C·H."""
         if not self._numbers:
             return [0] * len(keys)
         below = self._buckets <= cut
         plain = self._summed(self._plain[index], below)
         divided = [0] * len(plain) if below.all() else self._summed(self._divided[index], ~below)
-        places = map(self._numbers.get, keys)
-        return [0 if place is None else plain[place] * (G * H) + weight * divided[place] for place in places]
+        places, part = map(self._numbers.get, keys), G * H // fineness
+        return [0 if place is None else plain[place] * part + weight * divided[place] for place in places]
 
     def _summed(self, column: Whole, wanted: Whole) -> list[int]:
         totals = np.zeros(len(self._numbers), dtype=column.dtype)
@@ -138,7 +139,7 @@ class Groups:
             for i in range(ranked)
         )
         longest = 0 if owned else max((row[3] for row in parts[0]), default=0)
-        exact = longest * max((s.bound for s in statistics), default=0) <= EXACT
+        exact = longest * max((s.bound * s.fineness for s in statistics), default=0) <= EXACT
         return cls(rows, units, dict(by_rows), by_groups, cells, octaves, exact)
 
     @property

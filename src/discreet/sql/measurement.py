@@ -320,7 +320,7 @@ class Measurement:
         apart = sum(s.weighing == 1 for s in self.statistics[:index]) if self.weights is not None else 0
         # A unit above the norm would add something else than a declared value: there it adds nothing.
         weight = 0 if self.statistics[index].values else weight
-        return groups.rows.clipped(index - apart, weight, cut, keys)
+        return groups.rows.clipped(index - apart, weight, cut, keys, self.statistics[index].fineness)
 
     def _seen(self, groups: Groups, entropy: Entropy) -> int:
         """The last octave of rows in which units can be seen."""

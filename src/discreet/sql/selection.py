@@ -97,9 +97,7 @@ class Selection:
             return f"({self.select(relation.input, needed)}) AS i WHERE {self.text_of(relation.predicate)}"
         return f"({self.select(relation, used)}) AS i"
 
-    def _scan(
-        self, table: Table, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE
-    ) -> str:
+    def _scan(self, table: Table, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE) -> str:
         shown = [
             f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(column.name)}"
             for column in table.columns

@@ -14,7 +14,7 @@ from discreet.sql.caps import Caps, G
 from discreet.sql.dialect import Dialect
 from discreet.sql.statistics import Statistic
 
-__all__ = ["Norm", "Shape", "Weights", "bucketed", "divided", "long", "summed"]
+__all__ = ["Norm", "Shape", "Weights", "bucketed", "coarse", "divided", "long", "own", "summed"]
 
 Norm = Literal["l1", "l2"]
 
@@ -67,9 +67,20 @@ def summed(statistic: Statistic, column: str, place: int) -> str:
     return f"COUNT({column})" if statistic.kind == "present" else long(f"SUM(x{place})")
 
 
+def coarse(statistic: Statistic, place: int, dialect: Dialect) -> str:
+    """What a row adds in whole steps, of which products with a weight fit 32 bits."""
+    return f"x{place}" if statistic.fineness == 1 else dialect.divided(f"x{place}", statistic.fineness)
+
+
+def own(statistic: Statistic, column: str, place: int, dialect: Dialect) -> list[str]:
+    """Sums of the rows of one unit, to be multiplied by its weight: plain, and of whole steps if those differ."""
+    sums = [summed(statistic, column, place)]
+    return sums if statistic.fineness == 1 else [*sums, long(f"SUM({coarse(statistic, place, dialect)})")]
+
+
 def divided(statistic: Statistic, column: str, place: int, dialect: Dialect) -> str:
     if statistic.kind == "rows":
         return long("SUM(g)")
     if statistic.kind == "present":
         return long(f"SUM(g) - COALESCE(SUM(CASE WHEN {column} IS NULL THEN g END), 0)")
-    return dialect.total(f"x{place} * g")
+    return dialect.total(f"{coarse(statistic, place, dialect)} * g")

@@ -11,8 +11,10 @@ clipped sum is then: plain sums of the buckets up to it, and C times the divided
 have weights of their own: there a unit adds 1 to each of its g groups, whatever its rows, and its norm is √g or g.
 
 All in whole numbers: a row that adds x steps adds x·g to the divided sum, where g = ⌊G/‖n‖⌋ belongs to its unit; a
-group's total is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided. One unit adds a vector of whole numbers whose norm is at
-most bound·C·G·H, up to `caps.MARGIN`, whatever the order in which doubles were added up to ‖n‖.
+group's total is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} divided. Plain sums count parts of a step that divide G·H, so
+that rounding does not add up to anything that matters; divided ones, whose rows lose more, count whole steps. One unit
+adds a vector of whole numbers whose norm is at most bound·C·G·H, up to `caps.MARGIN`, whatever the order in which
+doubles were added up to ‖n‖.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relatio
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
-from discreet.sql.shape import Norm, Shape, Weights, bucketed, divided, long, summed
+from discreet.sql.shape import Norm, Shape, Weights, bucketed, divided, long, own, summed
 from discreet.sql.statistics import Statistic
 from discreet.sql.windows import windowed
 
@@ -184,10 +186,11 @@ def _weighed(aggregate: Aggregate, rows: str, shape: Shape, weights: Weights) ->
         first = [place == twin for place, twin in enumerate(places)]
         each = [(summed(*one), divided(*one, dialect)) for one in shape.of_rows]
         if alone:
-            owns = [f"{plain} AS y{i}" for i, (plain, _) in enumerate(each) if first[i]]
-            norms, weighed = [*norms, *owns], [*weighed, *(f"y{i}" for i, own in enumerate(first) if own)]
-            each = [(long(f"SUM(y{i})"), dialect.total(f"y{i} * g")) for i in range(len(each))]
-        sums = [pair[half] if own else "0" for half in (0, 1) for pair, own in zip(each, first, strict=True)]
+            for i, one in enumerate(shape.of_rows):
+                named = {f"y{i}{half}": text for half, text in zip("ab", own(*one, dialect), strict=False) if first[i]}
+                norms, weighed = [*norms, *(f"{text} AS {name}" for name, text in named.items())], [*weighed, *named]
+                each[i] = long(f"SUM(y{i}a)"), dialect.total(f"{max(named, default='')} * g")
+        sums = [pair[half] if new else "0" for half in (0, 1) for pair, new in zip(each, first, strict=True)]
         if sums:
             shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
             parts.append(f"SELECT {shown} FROM {source}{shape.grouped('b')}")

@@ -33,17 +33,23 @@ __all__ = ["RANKED", "Statistic", "Sums", "held"]
 Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
 
 STEPS = 1 << 12
-"""Grid steps in a value's bound: rounding is then below a hundredth of a per cent of it."""
+"""Grid steps in a value's bound, of which clipped rows are whole multiples: rounding is below a hundredth of a per
+cent."""
+FINE = 1 << 14
+"""Parts of a step that all other rows are whole multiples of: rounding adds up to a bound at most in 2^27 rows."""
+LEAST = -900
+"""The exponent of the smallest step that is divided further."""
 RANKED = ("min", "max", "quantile")
 """Measures that are drawn from the order of values, not computed from sums (`quantiles.py`)."""
-NARROW = 1 << 30
+NARROW = 1 << 16
 """Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
 LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A sum over rows of whole numbers, each at most `bound` in size; one is worth `step`."""
+    """A sum over rows of whole numbers of parts, `fineness` to the step, each at most `bound` steps in size; a step is
+    worth `step`."""
 
     kind: Kind
     argument: Expression | None
@@ -57,6 +63,7 @@ class Statistic:
     step: Fraction = field(init=False)
     bound: int = field(init=False)
     middle: Fraction = field(init=False)
+    fineness: int = field(init=False)
 
     def __post_init__(self) -> None:
         magnitude, middle = Fraction(1), Fraction(0)
@@ -72,6 +79,8 @@ class Statistic:
         most = max(map(abs, self.additions)) if self.values else grid.spanning(magnitude**power)
         object.__setattr__(self, "bound", most)
         object.__setattr__(self, "middle", middle)
+        divided = self.bounds is not None and not self.values and grid.exponent >= LEAST
+        object.__setattr__(self, "fineness", FINE if divided else 1)
 
     @property
     def additions(self) -> tuple[int, ...]:
@@ -95,12 +104,12 @@ class Statistic:
         return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
 
     def steps(self, value: str, strict: bool = False, kind: str = "INTEGER", eager: bool = False) -> str:
-        """The whole number that `value`, the SQL of a double, adds, in a type: held to the bounds; NULL where it is
-        NULL, NaN or infinite.
+        """The parts that `value`, the SQL of a double, adds, in a type: held to the bounds; NULL where it is NULL, NaN
+        or infinite.
 
-        A value within the bounds is less than half a step from `bound` steps after rounding, unless the bounds are far
+        A value within the bounds is less than half a part from `bound` steps after rounding, unless the bounds are far
         narrower than their middle; that is held to separately. `strict` engines fail on products too small for doubles:
-        there, what is a quarter of a step or less is not multiplied. `eager` ones may compute with values outside the
+        there, what is a quarter of a part or less is not multiplied. `eager` ones may compute with values outside the
         bounds although they do not use them: there, all are held to the bounds first.
         """
         assert self.bounds is not None
@@ -110,11 +119,13 @@ class Statistic:
         inside = held(value, lower, upper) if eager else value
         shifted = f"({inside} - {float(self.middle)!r})" if self.middle else inside
         power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
-        steps = f"FLOOR({power} * {float(1 / self.grid.step)!r} + 0.5)"
+        part = self.grid.step / self.fineness
+        steps = f"FLOOR({power} * {float(1 / part)!r} + 0.5)"
         if max(abs(self.bounds.lower), abs(self.bounds.upper)) > self.bounds.width * NARROW:
-            steps = f"LEAST(GREATEST({steps}, {-self.bound}), {self.bound})"
-        if strict and (self.kind == "squares" or self.grid.step > 1):
-            step = float(self.grid.step) ** (0.5 if self.kind == "squares" else 1) / 4
+            most = self.bound * self.fineness
+            steps = f"LEAST(GREATEST({steps}, {-most}), {most})"
+        if strict and (self.kind == "squares" or part > 1):
+            step = float(part) ** (0.5 if self.kind == "squares" else 1) / 4
             steps = f"CASE WHEN {shifted} BETWEEN {-step!r} AND {step!r} THEN 0 ELSE {steps} END"
         ends = [f"CAST({self._exact(end)} AS {kind})" for end in (self.bounds.lower, self.bounds.upper)]
         return (
@@ -125,7 +136,7 @@ class Statistic:
 
     def _exact(self, value: Fraction) -> int:
         shifted = value - self.middle
-        return self.grid.round(shifted**2 if self.kind == "squares" else shifted)
+        return self.grid.round((shifted**2 if self.kind == "squares" else shifted) * self.fineness)
 
 
 def held(value: str, lower: float, upper: float) -> str:

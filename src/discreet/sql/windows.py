@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from discreet.sql.groups import OF_UNITS, twins
-from discreet.sql.shape import Shape, Weights, bucketed, long, summed
+from discreet.sql.shape import Shape, Weights, bucketed, long, own
 
 __all__ = ["windowed"]
 
@@ -79,12 +79,13 @@ def _add_rows(columns: _Columns, shape: Shape, weights: Weights, first: str) -> 
             plain.append("0")
             divided.append("0")
             continue
-        name = "n" if statistic.kind == "rows" else f"y{i}"
-        if name != "n":
-            columns.pairs.append(f"{summed(statistic, column, place)} AS {name}")
-            columns.norms.append(name)
-            columns.weighed.append(name)
-        columns.totals.extend([f"SUM({name}) AS p{i}", f"{dialect.total(f'{name} * g')} AS d{i}"])
+        sums = [] if statistic.kind == "rows" else own(statistic, column, place, dialect)
+        named = {f"y{i}{half}": text for half, text in zip("ab", sums, strict=False)}
+        columns.pairs.extend(f"{text} AS {name}" for name, text in named.items())
+        columns.norms.extend(named)
+        columns.weighed.extend(named)
+        plainly, wholly = min(named, default="n"), max(named, default="n")
+        columns.totals.extend([f"SUM({plainly}) AS p{i}", f"{dialect.total(f'{wholly} * g')} AS d{i}"])
         plain.append(f"SUM(p{i})")
         divided.append(f"SUM(d{i})")
     columns.norms.append(f"{f'SQRT(SUM({number} * n) OVER w)' if squared else f'SUM({number}) OVER w'} AS s")

@@ -269,5 +269,3 @@ def sparse_rows(supports: list[tuple[Integers, Doubles]], columns: int) -> Any:
     places = np.concatenate([np.empty(0, dtype=np.int64), *(cells for cells, _ in supports)])
     weights = np.concatenate([np.empty(0), *(part for _, part in supports)])
     return sparse.csr_array((weights, places, ends), shape=(len(supports), columns))
-
-

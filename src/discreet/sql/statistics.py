@@ -36,8 +36,8 @@ STEPS = 1 << 12
 """Grid steps in a value's bound, of which clipped rows are whole multiples: rounding is below a hundredth of a per
 cent."""
 FINE = 1 << 13
-"""Parts of a step that all other rows are whole multiples of: rounding adds up to two bounds at most in 2^27 rows, which
-doubles add up exactly."""
+"""Parts of a step that all other rows are whole multiples of: rounding adds up to two bounds at most in 2^27 rows,
+which doubles add up exactly."""
 LEAST = -900
 """The exponent of the smallest step that is divided further."""
 RANKED = ("min", "max", "quantile")

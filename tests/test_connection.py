@@ -88,6 +88,7 @@ def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Pa
         ({"types": {"cost": ["float"]}}, "integer, real"),
         ({"values": {"city": "Oslo"}}, r'values=\{"city": \[\'Oslo\'\]\}'),
         ({"values": {"city": 3}}, "a list of values"),
+        ({"values": {"cost": []}}, "one value or more"),
         ({"values": ["city"]}, "a dict by column; write values="),
         ({"bounds": {"cost": 1000}}, r'write bounds=\{"cost": \(low, high\)\}'),
         ({"bounds": {"cost": (0, 1, 2, 3)}}, "two ends"),
@@ -386,7 +387,9 @@ def test_no_file_is_private_and_public_at_once(tmp_path: Path) -> None:
     dc.connect(both, table="visits", unit="who", budget=budget, public={"towns": both}).close()
 
 
-@pytest.mark.parametrize("address", ["mysql://ann:secret@data/hospital", "bigquery://secret", "s3://secret/visits.parquet"])
+@pytest.mark.parametrize(
+    "address", ["mysql://ann:secret@data/hospital", "bigquery://secret", "s3://secret/visits.parquet"]
+)
 def test_addresses_of_unknown_kinds_are_refused_unseen(address: str) -> None:
     with pytest.raises(dc.InvalidArgument, match="postgresql://") as refused:
         dc.connect(address, **FACTS, table="visits")

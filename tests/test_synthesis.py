@@ -143,7 +143,10 @@ def test_whoever_is_told_of_progress_cannot_end_a_run_that_is_paid_for(session: 
         ({"bins": {"health": 3}}, "numbers only"),
         ({"workload": []}, "at least one"),
         ({"workload": 9}, "at most 3"),
-        ({"workload": [["site", "sit"]]}, "sit"),
+        ({"workload": [["site", "sit"]]}, "workload='sit' must be SQL, or columns of the rows; existing: site"),
+        ({"workload": ["site", 2]}, "workload=2 must be SQL or columns"),
+        ({"bins": {"site": 0}}, "bins of site=0"),
+        ({"what": ["site", "site"]}, "columns='site' must be named once"),
         ({"max_rows": 0}, "max_rows"),
         ({"what": ["income"]}, "declared"),
         ({"what": ["person", "site"]}, "name nobody"),
@@ -224,6 +227,28 @@ def test_bins_have_round_ends_unless_others_are_asked_for(session: Session) -> N
     listed = {"day": [d.item() for d in dated["day"]]}
     with dc.connect(dated, unit=dc.Row(), budget=dc.PureDP(50), table="t", values=listed) as days:
         assert {*days.synthesize("t", epsilon=40, rows=50).table.columns["day"]} <= {*listed["day"]}
+
+
+@pytest.mark.parametrize(
+    ("computed", "values"),
+    [
+        ("FLOOR(age / 10) * 10", [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]),
+        ("age // 20 * 20", [0, 20, 40, 60]),
+        ("CASE WHEN age < 18 THEN 0.5 ELSE 2.5 END", [0.5, 2.5]),
+    ],
+)
+def test_computed_numbers_have_the_values_they_can_have(
+    session: Session, survey: Columns, computed: str, values: list[float]
+) -> None:
+    asked = request(session, f"SELECT {computed} AS k FROM survey")
+    assert list(asked.columns[0].keys) == values
+    held = asked.histogram(session._engine) / asked.scale
+    step = {7: lambda age: age // 10, 4: lambda age: age // 20, 2: lambda age: age >= 18}[len(values)]
+    true = np.bincount(step(np.asarray(survey["age"]).astype(int)), minlength=len(values))
+    assert np.allclose(held, true, rtol=0.02)
+    made = session.synthesize(f"SELECT {computed} AS k FROM survey", epsilon=1, rows=200)
+    assert set(made.table.columns["k"]) <= set(values)
+    assert repr(made.table) == "SyntheticTable(200 rows of k)"
 
 
 QUESTIONS = {

@@ -211,11 +211,14 @@ class _Facts:
             facts[column.name] = replace(column, bounds=ends if isinstance(ends, Bounds) else Bounds(*ends))
         for name, listed in self.values.items():
             column = facts[table.column(name).name]
-            kinds = {type_of(_plain(listed)), column.type}
+            plain = _plain(listed)
+            if not plain:
+                raise InvalidArgument("values", {name: listed}, "one value or more", "list all, or leave it out")
+            kinds = {type_of(plain), column.type}
             if len(kinds) > 1 and not kinds <= {"integer", "real"}:
                 remedy = "write them in the type of the column, or declare another in `types`"
                 raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
-            values = Categories(tuple(_plain(listed)))
+            values = Categories(tuple(plain))
             facts[column.name] = replace(column, bounds=_spanned(column, values), values=values, found=False)
         return tuple(facts.values())
 

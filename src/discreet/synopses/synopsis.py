@@ -266,6 +266,9 @@ class SyntheticTable:
     def __len__(self) -> int:
         return len(next(iter(self.columns.values())))
 
+    def __repr__(self) -> str:
+        return f"SyntheticTable({len(self):,} rows of {', '.join(self.columns)})"
+
     def to_arrow(self) -> Any:
         """A pyarrow Table."""
         import pyarrow as pa

@@ -2,8 +2,9 @@
 
 Nothing is read off the data. A column with declared values, a condition, or anything whose values follow from what is
 declared has these; a number with bounds has bins of a round width, at most `BINS` of them, or those that are asked for;
-whole numbers of a narrow range have a place each. Values beyond the bounds count as the ends, as in SQL. Rows with a
-value that is not listed, and rows without a number, are left out.
+whole numbers of a narrow range have a place each, and so have computed numbers of few values, as `FLOOR(age / 10)`.
+Values beyond the bounds count as the ends, as in SQL. Rows with a value that is not listed, and rows without a number,
+are left out.
 
 >>> from discreet.core.domains import Bounds
 >>> from discreet.sql.catalog import Column as Declared, Table
@@ -18,8 +19,9 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from discreet.core.domains import Bounds, Categories
@@ -76,6 +78,10 @@ def columns_of(rows: Rows, bins: Bins = None, *, strict: bool = False) -> tuple[
     if strict and len(shown) < len(rows.visible):
         named = next(field.label for field in rows.visible if field.unit)
         raise InvalidArgument("columns", named, "columns that name nobody", "leave the unit column out")
+    labels = [field.label for field in shown]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise InvalidArgument("columns", twice, "named once", "leave it out, or give it another name with AS")
     asked = _asked(bins, shown)
     found = [_column(rows, field, asked.get(field.label.lower())) for field in shown]
     for field, column in zip(shown, found, strict=True):
@@ -116,11 +122,14 @@ def _column(rows: Rows, field: Field, bins: int | Sequence[Exactable] | None) ->
         assert bins is None or isinstance(bins, int)
         whole = field.type == "integer"
         low, high = (math.ceil(bounds.lower), math.floor(bounds.upper)) if whole else (bounds.lower, bounds.upper)
+        few = listing(rows.relation, field.expression) if bins is None else None
+        if few is not None and None not in few and 1 < len(few) <= min(BINS, high - low if whole else BINS):
+            return _nearest(field, few)
         if whole and high - low < (BINS if bins is None else bins):
             return _clamped(field, int(low), int(high)) if low <= high else None
         if low == high:
             return None
-        return _binned(field, _even(Bounds(low, high), whole, bins))
+        return _binned(field, _even(field.label, Bounds(low, high), whole, bins))
     if bins is not None:
         raise InvalidArgument("bins", field.label, "of a column with bounds", "declare them, or list all ends of bins")
     values = listing(rows.relation, field.expression)
@@ -147,6 +156,23 @@ def _clamped(field: Field, low: int, high: int) -> Column:
     return Column(Attribute(field.label, keys), Named(field.label, held, None, Categories(keys)), keys, field.type)
 
 
+def _nearest(field: Field, values: Sequence[Any]) -> Column:
+    """Numbers that have few values, as they are computed or by a condition. Each row has the nearest: engines may differ
+    in last bits."""
+
+    def number(value: Any) -> Expression:
+        if field.type == "integer":
+            return Literal(int(value), "integer")
+        return cast(Literal(Fraction(value), "real"), "real")
+
+    arms: list[Expression] = [call("is null", field.expression), cast(Literal(None, "integer"), field.type)]
+    for value, following in pairwise(values):
+        between = following if field.type == "integer" else (Fraction(value) + Fraction(following)) / 2
+        arms += [call("<", field.expression, number(between)), number(value)]
+    nearest = call("case", *arms, number(values[-1]))
+    return _listed(replace(field, expression=nearest, bounds=None), values)
+
+
 def _binned(field: Field, edges: Sequence[Fraction]) -> Column:
     """The number of the bin, which is NULL only where the value is."""
     attribute = Attribute.binned(field.label, edges, whole=field.type == "integer")
@@ -164,18 +190,20 @@ def _edges(field: Field, ends: Sequence[Exactable]) -> list[Fraction]:
     if isinstance(ends, str) or not isinstance(ends, Iterable):
         raise InvalidArgument("bins", ends, "a whole number, or a list of ends", f'write {{"{field.label}": 10}}')
     listed = [exact("bins", end) for end in ends]
+    if any(low >= high for low, high in pairwise(listed)):
+        raise InvalidArgument(f"bins of {field.label}", [*ends], "increasing numbers", "list them from low to high")
     if not 2 <= len(listed) <= MOST_BINS + 1:
         raise InvalidArgument("bins", f"{len(listed)} ends", f"2 to {MOST_BINS + 1}", "list where bins begin and end")
     return listed
 
 
-def _even(bounds: Bounds, whole: bool, bins: int | None) -> list[Fraction]:
+def _even(name: str, bounds: Bounds, whole: bool, bins: int | None) -> list[Fraction]:
     """Ends of bins of equal width: so many, or as few as a round width gives."""
     low, high = bounds.lower, bounds.upper
     if bins is not None:
-        many = natural("bins", bins)
+        many = natural(f"bins of {name}", bins)
         if many > MOST_BINS:
-            raise InvalidArgument("bins", bins, f"at most {MOST_BINS}", "use coarser bins")
+            raise InvalidArgument(f"bins of {name}", bins, f"at most {MOST_BINS}", "use coarser bins")
         ends = [low + bounds.width * place / many for place in range(many + 1)]
         return sorted({Fraction(round(end)) for end in ends}) if whole else ends
     width = _round_width(bounds.width / BINS, whole)

@@ -30,7 +30,7 @@ from discreet.noise.shape import Integers
 from discreet.purchase import Purchase
 from discreet.sql.canonical import canonical
 from discreet.sql.caps import Caps, G, H
-from discreet.sql.catalog import Catalog
+from discreet.sql.catalog import Catalog, nearest
 from discreet.sql.dialect import Dialect, quoted
 from discreet.sql.groups import Groups
 from discreet.sql.parse import parse_rows
@@ -195,7 +195,8 @@ class Request:
         """The plan in words."""
         many, blocks = len(self.workload), len(self.workload.blocks)
         names = " × ".join(f"{column.name} {column.attribute.size}" for column in self.columns)
-        said = [f"{self.chosen.name} on {self.domain.size:,} cells ({names}), for {many:,} counts in {blocks:,} blocks"]
+        counts = f"{many:,} count{'s' * (many > 1)} in {blocks:,} block{'s' * (blocks > 1)}"
+        said = [f"{self.chosen.name} on {self.domain.size:,} cells ({names}), for {counts}"]
         if self.limit is None:
             said.append("each row adds to one cell")
         else:
@@ -293,12 +294,22 @@ def _queries(wanted: Wanted, domain: Domain, table: str, columns: Sequence[Colum
             blocks.append(block_of(part, table, columns))
             labels.append(" ".join(part.split()))
         else:
-            names = [part] if isinstance(part, str) else [*part]
-            known = {name.lower(): name for name in domain.names}
-            held = [known.get(name.lower(), name) if isinstance(name, str) else name for name in names]
-            blocks.append(Product({domain.attribute(name).name: every for name in held}))
+            held = _held(part, domain)
+            blocks.append(Product(dict.fromkeys(held, every)))
             labels.append(" × ".join(held) or "all rows")
     return Workload(domain, tuple(blocks)), tuple(labels)
+
+
+def _held(part: Any, domain: Domain) -> list[str]:
+    """The columns that a part of a workload names."""
+    if not isinstance(part, str | Iterable):
+        raise InvalidArgument("workload", part, "SQL or columns", 'write ("age", "city"); a number of columns is alone')
+    known = {name.lower(): name for name in domain.names}
+    names = [part] if isinstance(part, str) else [*part]
+    for name in names:
+        if not isinstance(name, str) or name.lower() not in known:
+            raise InvalidArgument("workload", name, "SQL, or columns of the rows", nearest(str(name), domain.names))
+    return [known[name.lower()] for name in names]
 
 
 def _orders(wanted: int | None, domain: Domain) -> range:

@@ -97,7 +97,7 @@ class Synthesis:
 
     table: SyntheticTable
     synopsis: Weights = field(repr=False)
-    errors: tuple[BlockError, ...]
+    errors: tuple[BlockError, ...] = field(repr=False)
     """What the check found, first the means over blocks of one column, of two, …, then block by block."""
     loss: Loss
     certificate: dict[str, Any] = field(repr=False)

@@ -225,9 +225,31 @@ def test_books_that_are_no_books_are_an_error_of_their_own(run: Commands) -> Non
 
 
 def test_a_file_that_cannot_be_written_is_named(run: Commands) -> None:
-    said = run("query", COUNT, "-e", "0.5", "--html", "no/such/folder.html", code=1)
-    assert "no/such/folder.html: No such file" in said.stderr
-    assert run.json("query", COUNT, "-e", "0.5")["free"]
+    said = run("query", COUNT, "-e", "0.5", "--html", "no/such/folder.html", code=2)
+    assert "html='no/such/folder.html' must be in a folder that exists" in said.stderr
+    assert run.json("budget")[0]["used"] == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["visits.parquet", "discreet.toml", "visits.parquet.ledger", "visits.parquet.ledger.key", "linked"]
+)
+def test_nothing_is_written_over_tables_books_keys_and_the_configuration(run: Commands, name: str) -> None:
+    run("query", COUNT, "-e", "0.25")
+    before = run.json("budget")[0]["used"]
+    (run.folder / "linked").hardlink_to(run.folder / "visits.parquet")
+    kept = (run.folder / name).read_bytes()
+    for option in ("--html", "--certificate"):
+        assert "it would be lost" in run("query", COUNT, "-e", "0.5", option, name, code=2).stderr
+    assert (run.folder / name).read_bytes() == kept
+    assert run.json("budget")[0]["used"] == before
+
+
+def test_nothing_is_written_into_a_folder_of_data(empty: Commands) -> None:
+    (empty.folder / "data").mkdir()
+    (empty.folder / "visits.parquet").rename(empty.folder / "data" / "visits.parquet")
+    empty("init", "data", "--unit", "patient", "--epsilon", "3", "--values", "city=A,B,C")
+    said = empty("synth", "data", "-e", "1", "--columns", "city", "--out", "data/rows.parquet", code=2)
+    assert "it would be lost" in said.stderr
 
 
 def test_questions_need_a_table_and_a_configuration(empty: Commands, tmp_path: Path) -> None:

@@ -161,7 +161,9 @@ def query(
         raise typer.BadParameter("choose one of --json and --csv")
     settings, text = _settings(ctx), _read(question)
     from discreet.app.questions import Asking, ask
+    from discreet.app.targets import check_targets
 
+    check_targets(settings, {"html": html, "certificate": certificate})
     asking = Asking(text, epsilon, error, study, analyst)
     if explain:
         _print_statement(settings, asking, as_json)

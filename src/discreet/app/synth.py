@@ -71,13 +71,12 @@ def synth(
         raise typer.BadParameter("name a file that ends in .parquet or .csv", param_hint="--out")
     if compare is not None and report is None:
         raise typer.BadParameter("it is for the page: add --report FILE", param_hint="--compare")
-    for path in (out, report, certificate):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise typer.BadParameter(f"there is no folder {path.parent}", param_hint=str(path))
     from discreet.app.settings import Settings, find
     from discreet.app.synthetic import Wish, made, priced
+    from discreet.app.targets import check_targets
 
     settings = Settings.read(find(Path.cwd(), ctx.meta["config"]))
+    check_targets(settings, {"out": out, "report": report, "certificate": certificate})
     wish = Wish(table, epsilon, columns or (), workload or (), method, bins or (), max_rows, check, study, analyst)
     if price:
         quoted = priced(settings, wish)

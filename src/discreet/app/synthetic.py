@@ -54,7 +54,10 @@ class Wish:
             return self.table
         if self.table.strip().upper().startswith(STARTS):
             raise InvalidArgument("columns", list(self.columns), "for a table", "list them in the SELECT")
-        return f"SELECT {', '.join(map(quoted, _names(self.columns)))} FROM {quoted(self.table)}"
+        names = _names(self.columns)
+        if not names:
+            raise InvalidArgument("columns", "", "names of columns", "write --columns age,city, or nothing for all")
+        return f"SELECT {', '.join(map(quoted, names))} FROM {quoted(self.table)}"
 
     def options(self) -> dict[str, Any]:
         """What a session is asked with, besides the table."""
@@ -166,7 +169,8 @@ def bins(texts: Iterable[str]) -> dict[str, int | list[str]]:
     for name, text in pairs("bins", texts).items():
         parts = [part.strip() for part in text.split(":")]
         if len(parts) == 1 and not parts[0].isdecimal():
-            raise InvalidArgument("bins", text, "a whole number, or ends as 0:18:65", "write --bins age=0:18:65")
+            remedy = f"write --bins {name}=0:18:65"
+            raise InvalidArgument(f"bins of {name}", text, "a whole number, or ends as 0:18:65", remedy)
         found[name] = int(parts[0]) if len(parts) == 1 else parts
     return found
 
@@ -182,6 +186,10 @@ def queries(texts: Sequence[str]) -> int | list[str | list[str]]:
         elif Path(text).is_file():
             listed = Path(text).read_text(encoding="utf-8").split(";")
             found += [part.strip() for part in listed if part.strip()]
+        elif Path(text).suffix in (".sql", ".txt"):
+            raise InvalidArgument("workload", text, "a file that exists", "check its name")
+        elif text.strip().isdecimal():
+            raise InvalidArgument("workload", text, "alone where it is a number", "list columns: --workload age,city")
         else:
             found.append(_names([text]))
     return found

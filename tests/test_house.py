@@ -24,6 +24,7 @@ ALLOWED = {
     "samples": set(),
     "sql": {"core", "noise", "accounting", "mechanisms"},
     "synopses": {"core", "noise", "accounting", "mechanisms"},
+    "robust": {"core", "noise", "accounting", "mechanisms"},
     "engines": {"core", "sql"},
     "certificate": {"core", "accounting"},
     "custody": {"core", "ledger", "certificate"},
@@ -105,7 +106,7 @@ def test_public_names_are_these() -> None:
         "User",
         "connect",
     ]
-    from discreet import adversary, mechanisms, noise, synopses
+    from discreet import adversary, mechanisms, noise, robust, synopses
 
     assert mechanisms.__all__ == [
         "Exponential",
@@ -122,6 +123,23 @@ def test_public_names_are_these() -> None:
     ]
     assert {"discrete_laplace", "discrete_gaussian"} <= set(noise.__all__)
     assert {"MWEM", "Boosting", "Domain", "Projection", "SmallDatabase", "Workload", "load"} <= set(synopses.__all__)
+    assert robust.__all__ == [
+        "Declared",
+        "InterquartileRange",
+        "MedianDeviation",
+        "OnLine",
+        "OrderStatistic",
+        "ProposeTestRelease",
+        "Scale",
+        "SmoothSensitivity",
+        "StabilityTest",
+        "StableRelease",
+        "SubsampledRelease",
+        "TrimmedMean",
+        "Unstable",
+        "local_sensitivity",
+        "mode",
+    ]
     assert {"audit", "Audit"} <= set(adversary.__all__)
 
 
@@ -134,9 +152,9 @@ def test_examples_render_as_code(page: Path) -> None:
 
 
 def test_every_public_name_is_documented() -> None:
-    from discreet import accounting, adversary, mechanisms, noise, synopses
+    from discreet import accounting, adversary, mechanisms, noise, robust, synopses
 
     words = "\n".join(page.read_text() for page in [Path("README.md"), *Path("docs").glob("*.md")])
-    for module in (discreet, noise, accounting, mechanisms, synopses, adversary):
+    for module in (discreet, noise, accounting, mechanisms, synopses, robust, adversary):
         missing = [name for name in module.__all__ if name not in words]
         assert not missing, f"{module.__name__}: {missing}"

@@ -1,0 +1,36 @@
+"""When the worst case is not typical: statistics whose noise follows the data, or that say nothing.
+
+Frozen and checked when built, each with its events, loss and release; ⊥ is an outcome, `Unstable`.
+"""
+
+from discreet.robust.propose import Declared, OnLine, ProposeTestRelease
+from discreet.robust.scale import Scale
+from discreet.robust.smooth import SmoothSensitivity
+from discreet.robust.stability import StabilityTest, Unstable
+from discreet.robust.stable import StableRelease, mode
+from discreet.robust.statistics import (
+    InterquartileRange,
+    MedianDeviation,
+    OrderStatistic,
+    TrimmedMean,
+    local_sensitivity,
+)
+from discreet.robust.subsampled import SubsampledRelease
+
+__all__ = [
+    "Declared",
+    "InterquartileRange",
+    "MedianDeviation",
+    "OnLine",
+    "OrderStatistic",
+    "ProposeTestRelease",
+    "Scale",
+    "SmoothSensitivity",
+    "StabilityTest",
+    "StableRelease",
+    "SubsampledRelease",
+    "TrimmedMean",
+    "Unstable",
+    "local_sensitivity",
+    "mode",
+]

@@ -25,6 +25,18 @@ from discreet.mechanisms import (
     Staircase,
 )
 from discreet.noise import Entropy
+from discreet.robust import (
+    Declared,
+    MedianDeviation,
+    OnLine,
+    OrderStatistic,
+    ProposeTestRelease,
+    Scale,
+    SmoothSensitivity,
+    SubsampledRelease,
+    TrimmedMean,
+    mode,
+)
 
 # Each mechanism with data it takes.
 EACH: list[tuple[Any, object]] = [
@@ -47,6 +59,14 @@ EACH: list[tuple[Any, object]] = [
     (Quantile("0.5", 1, Bounds(0, 10)), np.array([0.5, 2.0, 3.0])),
     (Quantile.maximum(1, Bounds(0, 10), neighbours="replace"), [1, 2, 3]),
     (Quantiles(("0.25", "0.5", "0.75"), 1, Bounds(0, 10), 1), np.array([5, 1, 9])),
+    (ProposeTestRelease(OnLine(OrderStatistic(), Bounds(0, 10), 1), 2, 1, "1e-6"), np.full(200, 5)),
+    (ProposeTestRelease(Declared(len, len), 2, 1, "1e-6", "replace"), np.full(200, 5)),
+    (Scale(1, "1e-6", Bounds(0, 100)), np.arange(400) % 90),
+    (Scale.book(1, "1e-6", Bounds(0, 100)), np.arange(400) % 90),
+    (SmoothSensitivity(MedianDeviation(), 1, Bounds(0, 10), "0.1"), np.array([0.5, 2.0, 3.0])),
+    (SmoothSensitivity(TrimmedMean("0.2"), 1, Bounds(0, 10), neighbours="replace"), np.array([0.5, 2.0, 3.0])),
+    (mode(1, "1e-6"), ["a"] * 60 + ["b"]),
+    (SubsampledRelease(len, 1, "1e-6", 40, "0.01", 4), np.zeros(10)),
     (SparseVector.for_epsilon(1, 5, 2), np.array([0, 10, 3, 20, 7])),
     (SparseVector.for_epsilon(1, 5, 1, value_share="0.3"), np.array([0, 10, 3, 20, 7])),
 ]
@@ -120,6 +140,9 @@ class Spy(Entropy):
         (Quantile("0.5", 1, Bounds(0, 10)), "text"),
         (Quantiles(("0.5",), 1, Bounds(0, 10)), ["a"]),
         (SparseVector.for_epsilon(1, 0), ["a"]),
+        (Scale(1, "1e-6", Bounds(0, 10)), ["a"]),
+        (SmoothSensitivity(OrderStatistic(), 1, Bounds(0, 10)), "text"),
+        (ProposeTestRelease(OnLine(OrderStatistic(), Bounds(0, 10)), 2, 1, "1e-6"), ["a"]),
     ],
     ids=lambda value: str(value)[:24],
 )

@@ -24,6 +24,7 @@ SCRIPTS = (
     "neighbour_set",
     "projection",
     "randomized_response",
+    "robust_scale",
     "small_database",
     "staircase",
 )
@@ -38,6 +39,7 @@ AXES = {
     "neighbour_set": "rate at the best δ of the map",
     "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
+    "robust_scale": "releases without an answer within a factor of 2",
     "small_database": "people that the worst query is off by",
     "staircase": "E|noise| / Δ",
 }
@@ -146,6 +148,7 @@ PLANTED = {
     "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
     "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
+    "robust_scale": ("StabilityTest", lambda test: lambda epsilon, delta, rule: test(epsilon, 8 * delta, rule)),
     "small_database": ("SmallDatabase", _mistaken),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
 }

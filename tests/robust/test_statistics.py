@@ -124,6 +124,8 @@ def test_statistics_are_the_usual_ones() -> None:
     assert MedianDeviation().value(held) == np.median(np.abs(rows - np.median(rows)))
     trimmed = TrimmedMean("0.1")
     assert trimmed.value(held) / trimmed.divisor(401) == pytest.approx(np.sort(rows)[40:-40].mean())
+    huge = Sample(np.full(1 << 24, 1 << 40), 1 << 40)
+    assert TrimmedMean(0).value(huge) == 1 << 64
     ordered = np.sort(rows)
     assert InterquartileRange().value(held) == ordered[300] - ordered[100]
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import floor
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -178,6 +178,8 @@ class ProposeTestRelease:
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("delta", "share"):
             object.__setattr__(self, name, probability(name, getattr(self, name)))
+        if self.neighbours not in get_args(Neighbours):
+            raise InvalidArgument("neighbours", self.neighbours, "'add_remove' or 'replace'", "name one of the two")
         self.oracle.check(self.bound, self.neighbours)
         comparable("bound/epsilon", max(self.bound / self.oracle.resolution(self.bound), Fraction(1)) / self._rest)
         object.__setattr__(self, "rule", self.test.rule)

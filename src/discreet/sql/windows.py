@@ -4,7 +4,7 @@ run what reads it on one core.
 `statement.py` reads the rows twice: for the norms of units, and for the sums of rows that have those norms. Here rows
 are first summed by unit and group; a window over each unit's groups finds its norm; then everything is summed by
 bucket, group and octaves at once, and that, which is short, once more for each part of what comes back. A unit is
-counted with the first of its groups.
+counted with the first of its groups, and only there its octaves are looked up.
 
 The whole numbers are the same: what a unit's rows add up to in a group, times g, is what they add up to after each was
 multiplied by g. Each is below 2^31 then, so 64 bits hold them for the 2^32 rows of one unit in one group.
@@ -61,7 +61,8 @@ def windowed(rows: str, shape: Shape, weights: Weights) -> str:
         f"x AS (SELECT {', '.join([*keys, *columns.weighed])}, f FROM w{dialect.fence}), "
         f"z AS (SELECT {', '.join([*columns.levels, *keys, *columns.totals])}, SUM(CASE WHEN {first} THEN 1 ELSE 0 END)"
         f" AS m FROM x GROUP BY {', '.join([*columns.levels, *keys])}) "
-        f"SELECT {', '.join([part, bucket, spread, count, *keys, *values])} FROM z GROUP BY GROUPING SETS ({sets})"
+        f"SELECT {', '.join([part, bucket, spread, count, *keys, *values])} FROM z GROUP BY GROUPING SETS ({sets}) "
+        f"HAVING GROUPING({keys[0]}) = 0 OR SUM(m) > 0"
     )
 
 
@@ -95,7 +96,9 @@ def _add_rows(columns: _Columns, shape: Shape, weights: Weights, first: str) -> 
     columns.parts[2] = (["b"], [])
     if squared:
         columns.norms.append(f"SUM({number}) OVER w AS t")
-        columns.weighed.extend(["t", f"{dialect.octave('t')} AS o", f"{dialect.octave('t / s')} AS v"])
+        octaves = {"o": dialect.octave("t"), "v": dialect.octave("t / s")}
+        columns.weighed.append("t")
+        columns.weighed.extend(f"CASE WHEN {first} THEN {octave} END AS {name}" for name, octave in octaves.items())
         columns.levels.extend(["o", "v"])
         columns.totals.extend(f"SUM(CASE WHEN {first} THEN {of} END) AS q{i}" for i, of in enumerate(OF_UNITS))
         columns.parts[2] = (["b", "o", "v"], ["o", *(f"SUM(q{i})" for i in range(len(OF_UNITS)))])

@@ -157,8 +157,8 @@ def _clamped(field: Field, low: int, high: int) -> Column:
 
 
 def _nearest(field: Field, values: Sequence[Any]) -> Column:
-    """Numbers that have few values, as they are computed or by a condition. Each row has the nearest: engines may differ
-    in last bits."""
+    """Numbers that have few values, as they are computed or by a condition. Each row has the nearest: engines may
+    differ in last bits."""
 
     def number(value: Any) -> Expression:
         if field.type == "integer":

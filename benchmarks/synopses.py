@@ -59,9 +59,11 @@ def mwem(**options: object) -> str:
     work = Workload.marginals(domain, list(combinations(domain.names, 3))[:80])
     start = time.perf_counter()
     mechanism = MWEM(workload=work, epsilon=1, **options)
-    synopsis = mechanism.release(histogram).values
+    told: list[float] = []
+    synopsis = mechanism.release(histogram, progress=told.append).values
     seconds = time.perf_counter() - start
-    what = f"{domain.size:,} cells × {len(work):,} queries, {mechanism.measurements} rounds"
+    rounds = len(told) - (mechanism.method == "best")
+    what = f"{domain.size:,} cells × {len(work):,} queries, {rounds} rounds"
     return f"{what}: {seconds:.1f} s (wanted ≤ 60); {errors(synopsis.answers(work), work.answers(histogram))}"
 
 

@@ -35,6 +35,7 @@ pytestmark = pytest.mark.slow
 
 DOMAIN = Domain((Attribute("a", (0, 1, 2)),))
 WORKLOAD = Workload.marginals(DOMAIN, [("a",)])
+SINGLE = Workload.predicates(DOMAIN, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
 DATA, NEIGHBOUR, FAR = (np.array(cells) for cells in ([100, 100, 0], [101, 99, 0], [200, 0, 0]))
 RUNS, FEW = 500, 300
 
@@ -55,6 +56,7 @@ CASES = {
     "SmallDB, exponential": Case(lambda **terms: SmallDatabase(rows=4, selection="exponential", **terms), 1000),
     "median": Case(lambda **terms: MedianMechanism(rows=4, threshold=30, updates=1, **terms)),
     "MWEM": Case(MWEM, FEW),
+    "MWEM, rounds by size": Case(lambda **terms: MWEM(**terms | {"workload": SINGLE, "size": None}), FEW),
     "MWEM, the book's": Case(lambda **terms: MWEM(rounds=3, method="book", **terms)),
     "online weights": Case(lambda **terms: OnlineMultiplicativeWeights(threshold=30, updates=1, **terms)),
     "projection": Case(Projection),
@@ -66,6 +68,7 @@ CASES = {
 ADDED = {
     "SmallDB": {"size": None, "changes": 1},
     "median": {"size": None, "changes": 1, "delta": "0.001"},
+    "MWEM, rounds by size": {"changes": 1, "delta": "0.001"},
     "projection": {"size": None, "changes": 1, "delta": "0.001"},
 }
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet import InvalidArgument
-from discreet.accounting import approximate, pure
-from discreet.core.events import Composed, Gaussian, Laplace, Repeated
+from discreet import InvalidArgument, samples
+from discreet.accounting import approximate, pure, zcdp
+from discreet.core.events import BoundedRanges, Composed, Gaussian, Laplace, Pure, Repeated
 from discreet.noise import Entropy
 from discreet.synopses import (
     MWEM,
@@ -30,6 +30,7 @@ PAIRS = Workload.all_marginals(DOMAIN, 2)
 WEIGHED = Product({"c": Sets([[0.5, 1, 0.1]])})
 MIXED = Workload(DOMAIN, (Product({"b": prefixes}), WEIGHED, Explicit(np.eye(60)[:5] / 2)))
 WORKLOADS = {"marginals": PAIRS, "mixed": MIXED, "all": PAIRS + MIXED, "two": PAIRS.subset([3, 1])}
+SIX = Workload.all_marginals(Domain(tuple(Attribute(f"a{i}", range(2 + i % 2)) for i in range(6))), 2)
 GENERATOR = np.random.default_rng(5)
 CELLS = GENERATOR.multinomial(20_000, GENERATOR.dirichlet(np.full(60, 0.3)))
 TERMS = [
@@ -77,14 +78,17 @@ def test_noise_is_for_what_one_unit_moves() -> None:
 
 
 @pytest.mark.parametrize("changes", [1, 2])
-@pytest.mark.parametrize("method", ["best", "book"])
-def test_what_is_scored_and_measured_moves_no_more_than_is_charged_for(method: str, changes: int) -> None:
+@pytest.mark.parametrize(("method", "rounds"), [("best", 2), ("best", None), ("book", 2)])
+def test_what_is_scored_and_measured_moves_no_more_than_is_charged_for(
+    method: str, rounds: int | None, changes: int
+) -> None:
     """Scores and counts of neighbouring histograms, for the worst pairs of cells."""
     from discreet.synopses.multiplicative import _sums
 
-    mechanism = MWEM(workload=PAIRS + MIXED, epsilon=1, rounds=2, method=method, changes=changes, unit_weight=2)
-    moved = mechanism.noise.chooser.sensitivity
-    assert mechanism.noise.meter.sensitivity == moved
+    mechanism = MWEM(workload=PAIRS + MIXED, epsilon=1, rounds=rounds, method=method, changes=changes, unit_weight=2)
+    assert mechanism.follows == (rounds is None)
+    moved = mechanism._noise(4).chooser.sensitivity
+    assert mechanism._noise(4).meter.sensitivity == moved
     said = np.rint(mechanism.strategy.answers(np.full(60, 33.3)) * mechanism.strategy.denominator).astype(np.int64)
     counts = mechanism.strategy.counts(CELLS + 2)
     seen = 0
@@ -100,6 +104,90 @@ def test_what_is_scored_and_measured_moves_no_more_than_is_charged_for(method: s
             seen = max(seen, int(groups.max()))
             assert np.abs(scores[0] - scores[1]).max() <= moved
     assert seen == moved
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_rounds_follow_the_noisy_size_and_events_do_not(delta: object) -> None:
+    """Sizes are in the middle of those with as many rounds, far from the ends for their noise."""
+    large = Domain(tuple(Attribute(f"a{i}", range(4 + i % 2)) for i in range(6)))
+    mechanism = MWEM(workload=Workload.all_marginals(large, 2), epsilon=1, delta=delta, unit_weight=10)
+    assert mechanism.follows
+    stated, loss = mechanism.events, mechanism.loss
+    signal, some = (63, 10) if delta else (67, 7)
+    for size, rounds in ((0, 6), (10 * signal**2, some), (10**6, 15)):
+        cells = np.diff(np.arange(large.size + 1) * size // large.size)
+        told: list[float] = []
+        release = mechanism.release(cells, entropy=Entropy.for_tests(3), progress=told.append)
+        assert (release.events, release.loss) == (stated, loss)
+        assert len(told) - 1 == rounds
+    for declared in ({"size": 5000}, {"rounds": 7}, {"method": "book"}):
+        assert not MWEM(**{"workload": SIX, "epsilon": 1, "delta": delta, **declared}).follows
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+@pytest.mark.parametrize("work", ["pairs of six", "many single ones"])
+def test_events_cover_every_number_of_rounds_that_may_follow(work: str, changes: int) -> None:
+    single = Workload.predicates(DOMAIN, list(np.random.default_rng(1).random((300, 60)) < 0.5))
+    workload, most = (SIX, 15) if work == "pairs of six" else (single, 128)
+    terms = {"workload": workload, "epsilon": 1, "unit_weight": 10, "changes": changes}
+    mechanism, exact = MWEM(delta="1e-6", **terms), MWEM(**terms)
+    size, choices, measured = mechanism.events
+    assert isinstance(choices, BoundedRanges)
+    assert isinstance(measured, Gaussian)
+    assert exact.events[1:] == (Pure(Fraction(19, 20)),)
+    plans = {mechanism._planned(signal**2 * 10) for signal in range(2000)}
+    assert max(plans) == most == choices.dimension
+    for rounds in plans:
+        noise = mechanism._noise(rounds)
+        assert noise.sizer.events == (size,)
+        chosen = Fraction(0) if noise.chooser is None else noise.chooser.epsilon**2
+        assert rounds * chosen <= choices.squared_epsilon
+        event = noise.meter.events[0]
+        assert event.squared_sensitivity == measured.squared_sensitivity
+        assert event.variance >= rounds * measured.variance
+        assert event.dimension * rounds <= measured.dimension
+        assert zcdp(Composed(noise.events)).rho <= zcdp(Composed(mechanism.events)).rho
+    for rounds in (min(plans), most):
+        assert approximate(Composed(mechanism._noise(rounds).events), "1e-6").epsilon <= mechanism.loss.epsilon <= 1
+    for rounds in {exact._planned(signal**2 * 10) for signal in range(2000)}:
+        assert pure(Composed(exact._noise(rounds).events)) == exact.loss
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_where_rounds_follow_the_size_releases_never_raise(delta: object) -> None:
+    """Noise that cannot be drawn for some number of rounds is refused before any charge."""
+    refused = 0
+    for power in range(-11, 5):
+        for weight in (1, 1 << 40):
+            try:
+                mechanism = MWEM(workload=SIX, epsilon=Fraction(10) ** power, delta=delta, unit_weight=weight)
+            except InvalidArgument:
+                refused += 1
+                continue
+            assert mechanism.follows
+            assert mechanism.loss.epsilon <= mechanism.epsilon
+            for cell in (-5, 10**7, 2**80):
+                assert np.isfinite(mechanism.release([cell] * 216).values.weights).all()
+    assert 0 < refused < 20
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_rows_of_heavy_units_are_not_worse_than_those_of_single_columns(delta: object) -> None:
+    """The share of rows of the sample in the wrong place for pairs of six columns, with up to 10 rows a unit."""
+    visits = Attribute.binned("doctor_visits", (0, 1, 2, 3, 5, 10, 78))
+    site, age = Attribute("site", range(1, 7)), Attribute.binned("age", (0, 6, 18, 25, 35, 45, 55, 65))
+    plan, health = (
+        Attribute("coinsurance", (0, 25, 50, 95, 100)),
+        Attribute("health", ("excellent", "good", "fair", "poor")),
+    )
+    domain = Domain((site, age, Attribute("female", (0, 1)), plan, health, visits))
+    cells, work = domain.histogram(samples.rand_hie()), Workload.all_marginals(domain, 2)
+    truth, wrong = work.answers(cells), {}
+    for name, asked in (("pairs", work), ("columns", Workload.all_marginals(domain, 1))):
+        mechanism = MWEM(workload=asked, epsilon=1, delta=delta, unit_weight=10)
+        said = [mechanism.release(cells, entropy=Entropy.for_tests(run)).values.answers(work) for run in range(3)]
+        wrong[name] = np.mean([np.abs(each - truth).sum() / 15 / 2 / cells.sum() for each in said])
+    assert wrong["pairs"] < wrong["columns"]
 
 
 def test_the_best_learns_what_the_book_does_not() -> None:

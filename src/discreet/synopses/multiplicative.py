@@ -24,6 +24,20 @@ Pure losses add up to ε. With δ the whole list is composed by the tightest acc
   nearer than the book's, with no bound to state beforehand. If there are no more marginals than rounds,
   all are measured and nothing is spent on choices.
 
+Where neither `rounds` nor `size` is declared, the best takes as many rounds as suit the size that it measured, which is
+public from then on (`follows`). Events are fixed beforehand and cover all that may follow. Given the size, and so T:
+
+- Pure: what T choices and T measurements lose adds up to the rest of ε for every T, which is what `Pure` says.
+- With δ: ρ is divided between choices and measurements beforehand. T choices have ranges ε_T with T·ε_T² at most eight
+  times the one part: `BoundedRanges` of the most rounds. A unit moves each of T measurements by Δ, and their variance
+  is T·σ², where σ² is that of one `Gaussian` with the other part for itself: they have its ρ, T·Δ²/2Tσ². Taken as
+  continuous noise, of variance Tσ² − τ² each, they have no more shift than it has with σ² − τ², and are off by a factor
+  for each number that is measured; so it is stated with as many dimensions as the most rounds measure. Where all
+  marginals are measured the part of the choices is left unspent.
+
+Few rounds on heavy units are mostly noise: then single attributes may be chosen too, and there is a round for each.
+Where all marginals together have little noise for so many rows, all are measured.
+
 >>> from discreet.synopses.domain import Attribute, Domain
 >>> domain = Domain((Attribute("sex", ("F", "M")), Attribute.binned("age", (0, 18, 65, 120))))
 >>> mwem = MWEM(workload=Workload.all_marginals(domain, 2), epsilon=1)
@@ -45,6 +59,7 @@ import numpy as np
 
 from discreet.accounting.calibration import calibrate
 from discreet.accounting.conversions import affordable
+from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, Repeated
 from discreet.core.exact import Exactable, natural, probability
@@ -60,7 +75,7 @@ from discreet.noise.shape import Integers
 from discreet.synopses.blocks import Explicit, Product
 from discreet.synopses.domain import LARGEST_CELL
 from discreet.synopses.factors import Doubles, every
-from discreet.synopses.population import total_weight
+from discreet.synopses.population import LARGEST_SIZE, total_weight
 from discreet.synopses.synopsis import Weights
 from discreet.synopses.terms import Terms
 from discreet.synopses.weighing import Measured, nudged, polished
@@ -82,11 +97,14 @@ _PASSES, _LAST_PASSES, _POLISH = 2, 4, 30
 _FAINT = 1e-3
 """Counts are met down to this share of the noise."""
 _MOST_ROUNDS = 10_000
+_LEAST_USUAL, _MOST_USUAL = 4, 128
+_FEW = 0.03
+"""The share of rows in the wrong place, before anything is fitted, that is few."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MWEM(Terms):
-    """A `Weights` synopsis from `rounds` measurements; without `rounds` as many as usually do best."""
+    """A `Weights` synopsis from `rounds` measurements; without `rounds` as many as usually do best at that size."""
 
     rounds: int | None = None
     method: Method = "best"
@@ -100,10 +118,29 @@ class MWEM(Terms):
         self.workload.domain.dense(MOST_CELLS, REMEDY)
         if self.noise.rounds > _MOST_ROUNDS:
             raise InvalidArgument("rounds", self.noise.rounds, f"at most {_MOST_ROUNDS:,}", "use fewer rounds")
+        if self.follows:
+            # What no noise can be drawn for is refused here, and not when the size is known.
+            for rounds in (self._planned(0), self._planned(LARGEST_SIZE), min(self._groups - 1, _MOST_USUAL)):
+                self._noise(rounds)
 
     @cached_property
     def strategy(self) -> Workload:
-        """What may be measured: for `best`, marginals of the attributes that products look at, and other queries."""
+        """What may be measured: for `best`, marginals of the attributes that products look at, and other queries; where
+        the number of rounds follows the data, each attribute of those alone too, which comes last."""
+        if not self.follows:
+            return self._asked
+        held = [tuple(block.factors) for block in self._asked.blocks if isinstance(block, Product)]
+        alone = tuple(Product({name: every}) for name in self._attributes if (name,) not in held)
+        return Workload(self.workload.domain, self._asked.blocks + alone)
+
+    @cached_property
+    def _attributes(self) -> tuple[str, ...]:
+        """Those that products look at."""
+        products = [block for block in self._asked.blocks if isinstance(block, Product)]
+        return tuple(dict.fromkeys(name for block in products for name in block.factors))
+
+    @cached_property
+    def _asked(self) -> Workload:
         if self.method == "book":
             return self.workload
         blocks = [self.workload.blocks[number] for number in self.workload.used]
@@ -115,83 +152,147 @@ class MWEM(Terms):
     @cached_property
     def _starts(self) -> Integers:
         """Where each group of queries that are measured together begins, and the end of the last."""
+        return np.cumsum([0, *self._lengths(self.strategy)])
+
+    def _lengths(self, strategy: Workload) -> list[int]:
         if self.method == "book":
-            return np.arange(len(self.strategy) + 1)
+            return [1] * len(strategy)
         lengths: list[int] = []
-        for block in self.strategy.blocks:
-            count = block.count(self.strategy.domain)
+        for block in strategy.blocks:
+            count = block.count(strategy.domain)
             lengths += [count] if isinstance(block, Product) else [1] * count
-        return np.cumsum([0, *lengths])
+        return lengths
 
     @cached_property
-    def everything(self) -> bool:
-        """Whether all groups are measured once, and none is chosen: where choices would cost more than they save."""
-        groups = int(self._starts.size - 1)
-        if self.method == "book":
-            return False
-        return self.rounds >= groups if self.rounds is not None else self._usual >= groups * (1 - _CHOICE["best"])
+    def _groups(self) -> int:
+        """How many groups the workload asks for."""
+        return len(self._lengths(self._asked))
+
+    @cached_property
+    def follows(self) -> bool:
+        """Whether the number of rounds follows the noisy size: neither is declared, and not all is measured anyway."""
+        free = self.method == "best" and self.rounds is None and self.size is None
+        return free and self._planned(0) < self._groups
 
     @cached_property
     def measurements(self) -> int:
-        """How many groups are measured: all, or `rounds`, or as many as usually do best."""
-        if self.everything:
-            return int(self._starts.size - 1)
+        """How many groups are measured: all, or `rounds`, or as many as usually do best; if that `follows` the data, as
+        many as for a size of middling signal."""
+        if self.method == "best":
+            return self._planned(self.size) if self.rounds is None else min(self.rounds, self._groups)
         if self.rounds is not None:
             return self.rounds
-        return self._usual if self.method == "best" or self.size is None else self._least_bound()
+        return self._usual(None) if self.size is None else self._least_bound()
 
-    @property
-    def _usual(self) -> int:
+    def _planned(self, size: int | None) -> int:
+        """The usual number of rounds, or all groups where that is nearly as many; with a size that is not declared one
+        for each attribute at least, and all groups where their noise is faint."""
+        usual = self._usual(size) if self.size is not None else max(self._usual(size), len(self._attributes))
+        enough = self._groups * (1 - _CHOICE["best"])
+        faint = self.size is None and size is not None and enough <= _MOST_USUAL and self._faint(size)
+        return self._groups if faint or usual >= enough else usual
+
+    def _faint(self, size: int) -> bool:
+        """Whether noise on all marginals puts few rows of so many in the wrong place."""
+        if not all(isinstance(block, Product) for block in self._asked.blocks):
+            return False
+        moved = self._groups * self.changes
+        noise = math.sqrt(moved / (math.pi * self._whole)) if self.delta else moved / self.epsilon
+        return float(np.mean(self._lengths(self._asked))) * noise * self.unit_weight <= 2 * _FEW * size
+
+    def _usual(self, size: int | None) -> int:
         """√(nε/W)/9 rounds, half as many more for noise that grows with their root; 20 where n is not known."""
-        if self.size is None:
+        if size is None:
             return 20
-        signal = math.isqrt(int(self.size * self.epsilon / self.unit_weight))
-        return min(max(signal // (6 if self.delta else 9), 4), 128)
+        signal = math.isqrt(int(size * self.epsilon / self.unit_weight))
+        return min(max(signal // (6 if self.delta else 9), _LEAST_USUAL), _MOST_USUAL)
 
     @cached_property
     def noise(self) -> Noise:
-        """How much noise each step gets."""
+        """How much noise each step of `measurements` rounds gets."""
         return self._noise(self.measurements)
 
-    def _noise(self, rounds: int, tight: bool = True) -> Noise:
-        longest = int(np.diff(self._starts).max())
+    @cached_property
+    def _longest(self) -> int:
+        return int(np.diff(self._starts).max())
+
+    @cached_property
+    def _moves(self) -> tuple[int, int]:
+        """How far a unit moves what is measured together, in steps: in ℓ1, and in squared ℓ2."""
         steps = self.unit_weight * self.strategy.denominator
         largest = max(1, math.ceil(steps * self.strategy.largest()))
         several = any(isinstance(block, Product) for block in self.strategy.blocks) and self.method == "best"
-        moved = self.changes * steps if several else largest
-        squared = self.changes * steps**2 if several else largest**2
-        share = SIZE_SHARE if self.size is None else Fraction(0)
-        if not self.delta:
-            each = self.epsilon * (1 - share) / rounds
-            part = Fraction(0) if self.everything else each * _CHOICE[self.method]
-            return Noise(
-                PermuteAndFlip(part, moved) if part else None,
-                Laplace.for_epsilon(each - part, moved, dimension=longest),
-                Laplace.for_epsilon(self.epsilon * share, self.unit_weight) if share else None,
-                rounds,
-            )
-        whole = affordable(self.budget, ZCDP).rho
+        return (self.changes * steps, self.changes * steps**2) if several else (largest, largest**2)
 
-        def noise(factor: Fraction) -> Noise:
-            rho = whole / factor**2
-            each = rho * (1 - share) / rounds
-            part = Fraction(0) if self.everything else each * _CHOICE_RHO[self.method]
-            return Noise(
-                Exponential(sqrt_down(8 * part), moved) if part else None,
-                Gaussian.for_zcdp(each - part, squared, dimension=longest),
-                Gaussian.for_zcdp(rho * share, self.unit_weight**2) if share else None,
-                rounds,
-            )
+    @property
+    def _share(self) -> Fraction:
+        return SIZE_SHARE if self.size is None else Fraction(0)
 
-        # zCDP alone asks for factor 1, the tightest accountant usually for less.
-        if not tight:
-            return noise(Fraction(1))
-        return noise(calibrate(lambda f: Composed(noise(f).events), self.budget, Fraction(1, 2), 1, bits=8))
+    def _noise(self, rounds: int, tight: bool = True) -> Noise:
+        """How much noise each step gets if there are so many rounds."""
+        if self.delta:
+            return self._concentrated(rounds, self._factor(rounds) if tight else Fraction(1))
+        each = self.epsilon * (1 - self._share) / rounds
+        part = each * _CHOICE[self.method] if self._chooses(rounds) else Fraction(0)
+        return Noise(
+            PermuteAndFlip(part, self._moves[0]) if part else None,
+            Laplace.for_epsilon(each - part, self._moves[0], dimension=self._longest),
+            Laplace.for_epsilon(self.epsilon * self._share, self.unit_weight) if self._share else None,
+            rounds,
+        )
+
+    def _chooses(self, rounds: int) -> bool:
+        return self.method == "book" or rounds < self._groups
+
+    @cached_property
+    def _whole(self) -> Fraction:
+        """The ρ that zCDP alone would have for the budget."""
+        return affordable(self.budget, ZCDP).rho
+
+    def _concentrated(self, rounds: int, factor: Fraction) -> Noise:
+        """Noise for so many rounds with a δ, `factor` of what zCDP alone asks for."""
+        rho = self._whole / factor**2
+        each = rho * (1 - self._share) / rounds
+        part = each * _CHOICE_RHO[self.method] if self.follows or self._chooses(rounds) else Fraction(0)
+        return Noise(
+            Exponential(sqrt_down(8 * part), self._moves[0]) if self._chooses(rounds) else None,
+            Gaussian.for_zcdp(each - part, self._moves[1], dimension=self._longest),
+            Gaussian.for_zcdp(rho * self._share, self.unit_weight**2) if self._share else None,
+            rounds,
+        )
+
+    def _factor(self, rounds: int) -> Fraction:
+        """zCDP alone asks for a factor of 1, the tightest accountant usually for less."""
+        if self.follows:
+            return self._common_factor
+        return calibrate(lambda f: Composed(self._concentrated(rounds, f).events), self.budget, "1/2", 1, bits=8)
+
+    @cached_property
+    def _common_factor(self) -> Fraction:
+        """About 1, and above it by the rounding of what is converted back."""
+        return calibrate(lambda f: Composed(self._covering(f)), self.budget, "1/2", "33/32", bits=16)
+
+    def _covering(self, factor: Fraction) -> tuple[Event, ...]:
+        """What covers every number of rounds that may follow from the size, with a δ."""
+        most = self._planned(LARGEST_SIZE)
+        alone = self._concentrated(1, factor)
+        assert alone.sizer is not None
+        assert isinstance(alone.meter, Gaussian)
+        rho = self._whole / factor**2 * (1 - self._share)
+        choices = rho * _CHOICE_RHO["best"]
+        moved = alone.meter.events[0].squared_sensitivity
+        measured = events.Gaussian(moved / (2 * (rho - choices)), moved, self._longest * most)
+        return (*alone.sizer.events, events.BoundedRanges(8 * choices, most), measured)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What `release` will run."""
-        return self.noise.events
+        """What `release` will run; where the number of rounds follows the data, what covers any number."""
+        if not self.follows:
+            return self.noise.events
+        if self.delta:
+            return self._covering(self._common_factor)
+        assert self.noise.sizer is not None
+        return (*self.noise.sizer.events, events.Pure(self.epsilon * (1 - self._share)))
 
     def accuracy(self, beta: Exactable, total: float) -> float:
         """With probability 1 − β, on a histogram found to hold `total` steps, every query of the book's synopsis is
@@ -223,7 +324,8 @@ class MWEM(Terms):
         source = chosen(entropy)
         cells = self.strategy.domain.held(histogram)
         total = self._total(cells, source)
-        run = _Run(self, self.strategy.counts(cells), total, source, progress or (lambda share: None))
+        noise = self._noise(self._planned(min(int(total), LARGEST_SIZE))) if self.follows else self.noise
+        run = _Run(self, noise, self.strategy.counts(cells), total, source, progress or (lambda share: None))
         weights = run.averaged() if self.method == "book" else run.corrected()
         error = partial(self._bound, total) if self.method == "book" else None
         return Release(Weights(self.workload.domain, weights, error), self.loss, self.events, None, source.private)
@@ -261,9 +363,11 @@ class Noise:
 class _Run:
     """One run on exact counts, which nothing but the two mechanisms of a round looks at."""
 
-    def __init__(self, terms: MWEM, counts: Integers, total: float, source: Entropy, progress: Progress) -> None:
+    def __init__(
+        self, terms: MWEM, noise: Noise, counts: Integers, total: float, source: Entropy, progress: Progress
+    ) -> None:
         self._terms = terms
-        self._noise = terms.noise
+        self._noise = noise
         self._strategy = terms.strategy
         self._counts = counts
         self._total = total
@@ -291,10 +395,10 @@ class _Run:
         tensor = self._even.reshape(self._strategy.domain.shape)
         rounds = self._noise.rounds
         for number in range(rounds):
-            group = number if self._terms.everything else self._choose(tensor.reshape(-1))
+            group = number if self._noise.chooser is None else self._choose(tensor.reshape(-1))
             # The newest comes last.
             found[group] = [*found.pop(group, []), self._measure(group)]
-            if not self._terms.everything:
+            if self._noise.chooser is not None:
                 tensor = self._met(tensor, found, _PASSES)
             self._progress(0.9 * (number + 1) / rounds)
         weights = self._met(tensor, found, _LAST_PASSES).reshape(-1)

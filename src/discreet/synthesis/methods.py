@@ -73,7 +73,7 @@ class Chosen:
     @property
     def noise(self) -> float | None:
         """The mean absolute error of a count as it is measured, in steps, before anything is fitted; None if it is not
-        of that kind."""
+        of that kind. Where the number of rounds follows the data, it is that of a usual one."""
         if isinstance(self.mechanism, MWEM):
             return self.mechanism.noise.typical / self.mechanism.strategy.denominator
         meter = getattr(self.mechanism, "mechanism", None)
@@ -135,8 +135,9 @@ def _built(kind: str, terms: dict[str, Any]) -> Any:
 
 
 def _better(gaussian: MWEM, laplace: MWEM) -> MWEM:
-    """The kind of noise with the smaller deviation: Laplace noise where a unit touches few marginals."""
-    if not gaussian.delta:
+    """The kind of noise with the smaller deviation: Laplace noise where a unit touches few marginals, and all of them
+    are measured (if not, it is charged as one event of all its ε, which leaves little for others)."""
+    if not gaussian.delta or gaussian.follows:
         return gaussian
     meters = gaussian.noise.meter, laplace.noise.meter
     assert not isinstance(meters[0], Laplace)

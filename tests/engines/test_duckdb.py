@@ -144,6 +144,9 @@ def test_a_running_statement_shows_its_progress_and_can_be_cancelled(slow: DuckD
 
 
 def test_a_signal_stops_a_statement_too(slow: DuckDB) -> None:
+    # Shells start what runs behind them with this signal ignored.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+
     def interrupted() -> None:
         deadline = time.monotonic() + 60
         while slow.progress() is None and time.monotonic() < deadline:
@@ -152,9 +155,12 @@ def test_a_signal_stops_a_statement_too(slow: DuckDB) -> None:
 
     thread = threading.Thread(target=interrupted)
     thread.start()
-    with pytest.raises(KeyboardInterrupt) as caught:
-        slow.run(SLOW)
-    thread.join()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            slow.run(SLOW)
+        thread.join()
+    finally:
+        signal.signal(signal.SIGINT, former)
     assert caught.value.__context__ is None
     assert slow.run("SELECT 1") == [(1,)]
 

@@ -14,7 +14,7 @@ from discreet.sql.caps import Caps, G
 from discreet.sql.groups import Bucketed, Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.plan import Ref
-from discreet.sql.statement import Norm, Weights
+from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import Statistic
 
 ROWS, UNITS = Statistic("rows", None), Statistic("units", None)

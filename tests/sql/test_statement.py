@@ -19,7 +19,8 @@ from discreet.sql.functions import call
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 from discreet.sql.plan import Aggregate, Filter, Literal, Measure, Named, Ref, Scan
-from discreet.sql.statement import WRITTEN, Norm, Weights, statement
+from discreet.sql.shape import Norm, Weights
+from discreet.sql.statement import WRITTEN, statement
 from discreet.sql.statistics import Statistic, Sums
 
 BOUNDS = Bounds(-10, 90)

@@ -11,8 +11,12 @@ import os
 from collections.abc import Callable
 from shutil import rmtree
 from tempfile import mkdtemp
+from threading import Lock
+from typing import NoReturn
 
-__all__ = ["Home", "folder", "forever"]
+from discreet.core.errors import BudgetExceeded
+
+__all__ = ["Home", "Run", "folder", "forever"]
 
 
 class Home:
@@ -25,6 +29,25 @@ class Home:
     def left(self) -> bool:
         """Whether this is another process: a child of a fork."""
         return self._process != os.getpid()
+
+
+class Run:
+    """The state of something paid for once, which answers question by question. Threads may share it under its lock; a
+    copy, in a forked process or by pickling, would answer again what was paid for once."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._home = Home()
+        self._lock = Lock()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuses to be copied."""
+        raise TypeError(f"a run of {self._name} cannot be copied; start another and pay for it")
+
+    def _stay(self) -> None:
+        """Refuses to go on in another process."""
+        if self._home.left:
+            raise BudgetExceeded("in a forked process", "of the process that paid", "start another run and pay for it")
 
 
 def folder() -> tuple[str, Callable[[], None]]:

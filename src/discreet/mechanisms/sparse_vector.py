@@ -22,8 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from threading import Lock
-from typing import NoReturn
 
 import numpy as np
 
@@ -34,7 +32,7 @@ from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.exact import Exactable, at_least, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
-from discreet.core.processes import Home
+from discreet.core.processes import Run
 from discreet.core.rounding import float_up, log_up
 from discreet.mechanisms.additive import END, comparable, flag, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
@@ -154,21 +152,16 @@ class SparseVector:
         return Release(tuple(said), self.loss, self.events, None, source.private)
 
 
-class SparseVectorRun:
+class SparseVectorRun(Run):
     """The state of one run: the noisy threshold and how many answers may still be above. Threads may share it."""
 
     def __init__(self, mechanism: SparseVector, entropy: Entropy) -> None:
+        super().__init__("SparseVector")
         self._mechanism = mechanism
         self._entropy = entropy
         self._left = mechanism.positives
-        self._home = Home()
-        self._lock = Lock()
         noise = discrete_laplace(mechanism.threshold_scale, entropy=entropy)
         self._threshold = mechanism.threshold + int(noise)
-
-    def __reduce__(self) -> NoReturn:
-        """A copy would answer again what was paid for once."""
-        raise TypeError("a run of SparseVector cannot be copied; start another and pay for it")
 
     @property
     def exhausted(self) -> bool:
@@ -179,8 +172,7 @@ class SparseVectorRun:
         """Above or below; raises when the run is over."""
         steps = to_steps(count, INTEGERS, False, 1).reshape(())
         private = self._entropy.private
-        if self._home.left:
-            raise BudgetExceeded("in a forked process", "of the process that paid", "start another run and pay for it")
+        self._stay()
         with self._lock:
             if self.exhausted:
                 raise BudgetExceeded("of one more question", "of 0 positives", "start another run and pay for it")

@@ -42,7 +42,7 @@ from discreet.sql.bands import noise
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.groups import Groups
 from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
-from discreet.sql.statement import Norm, Weights
+from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import Statistic
 from discreet.sql.tally import Tally
 

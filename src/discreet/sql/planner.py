@@ -35,7 +35,7 @@ from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
 from discreet.sql.plan import Query
 from discreet.sql.quantiles import QuantilePlan, Rank
 from discreet.sql.relations import limits_in, units_in
-from discreet.sql.statement import Norm, Weights
+from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "loss_of", "plan", "words"]

@@ -29,11 +29,11 @@ from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relatio
 from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
-from discreet.sql.shape import Norm, Shape, Weights, bucketed, divided, long, own, summed
+from discreet.sql.shape import Shape, Weights, bucketed, divided, long, own, summed
 from discreet.sql.statistics import Statistic
 from discreet.sql.windows import windowed
 
-__all__ = ["Norm", "Weights", "only_listed", "statement"]
+__all__ = ["only_listed", "statement"]
 
 NOTHING = "CAST(NULL AS BIGINT)"
 WRITTEN = 200

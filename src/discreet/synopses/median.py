@@ -37,8 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +45,7 @@ from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, natural, probability
 from discreet.core.mechanism import Release
+from discreet.core.processes import Run
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.sparse_vector import SparseVector
@@ -230,13 +230,14 @@ class _Design:
         return max(used + compared, measured) / scale
 
 
-class MedianRun:
+class MedianRun(Run):
     """The state of one run: which databases are alive, and how many times they may still be halved.
 
     Threads may share it. `size` is the total declared or found.
     """
 
     def __init__(self, mechanism: MedianMechanism, cells: Integers, entropy: Entropy) -> None:
+        super().__init__("MedianMechanism")
         design, scale = mechanism._design, mechanism.kinds.scale
         self._mechanism, self._design, self._entropy = mechanism, design, entropy
         self.size = min(mechanism._population.found(cells, entropy), END // (design.rows * scale))
@@ -245,11 +246,6 @@ class MedianRun:
         given = mechanism.threshold
         threshold = design.threshold(self.size, USUAL)[0] if given is None else given * scale
         self._comparisons = replace(design.comparing, threshold=min(threshold, END - 1)).start(entropy=entropy)
-        self._lock = Lock()
-
-    def __reduce__(self) -> NoReturn:
-        """A copy would answer again what was paid for once."""
-        raise TypeError("a run of MedianMechanism cannot be copied; start another and pay for it")
 
     @property
     def exhausted(self) -> bool:
@@ -265,6 +261,7 @@ class MedianRun:
         """The answer to one query of the workload."""
         mechanism, private = self._mechanism, self._entropy.private
         place = count("index", index, limit=len(mechanism.workload) - 1)
+        self._stay()
         with self._lock:
             answers = self._predictions(place)
             median = float(np.partition(answers, (answers.size - 1) // 2)[(answers.size - 1) // 2])

@@ -31,16 +31,14 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from threading import Lock
-from typing import NoReturn
 
 import numpy as np
 
 from discreet.core import events
-from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, natural, probability
 from discreet.core.mechanism import Release
-from discreet.core.processes import Home
+from discreet.core.processes import Run
 from discreet.mechanisms.additive import END
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
@@ -196,10 +194,11 @@ class Design:
         return max(used + compared, measured + unsure) if used >= self.threshold(size, tail) else math.inf
 
 
-class OnlineRun:
+class OnlineRun(Run):
     """The state of one run: the synopsis so far, and how many updates are left. Threads may share it."""
 
     def __init__(self, mechanism: OnlineMultiplicativeWeights, cells: Integers, entropy: Entropy) -> None:
+        super().__init__("OnlineMultiplicativeWeights")
         self._mechanism, self._entropy = mechanism, entropy
         self.size = max(1, mechanism._population.found(cells, entropy))
         """How many steps there are, declared or found."""
@@ -207,12 +206,6 @@ class OnlineRun:
         self._weights: Doubles = np.full(cells.size, self.size / cells.size)
         threshold = mechanism.design.steps(self.size)
         self._comparisons = replace(mechanism.design.comparing, threshold=threshold).start(entropy=entropy)
-        self._home = Home()
-        self._lock = Lock()
-
-    def __reduce__(self) -> NoReturn:
-        """A copy would answer again what was paid for once."""
-        raise TypeError("a run of OnlineMultiplicativeWeights cannot be copied; start another and pay for it")
 
     @property
     def exhausted(self) -> bool:
@@ -228,8 +221,7 @@ class OnlineRun:
         """The answer to one query of the workload."""
         mechanism, private = self._mechanism, self._entropy.private
         place, scale = count("index", index, limit=len(mechanism.workload) - 1), mechanism.workload.denominator
-        if self._home.left:
-            raise BudgetExceeded("in a forked process", "of the process that paid", "start another run and pay for it")
+        self._stay()
         cells, entries = mechanism.workload.support(place)
         with self._lock:
             said = inner(self._weights[cells], entries)

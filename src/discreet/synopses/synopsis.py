@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -67,7 +68,7 @@ class Synopsis(Protocol):
         """Write it down for `load`."""
 
 
-class _Saved:
+class _Saved(ABC):
     """What all synopses share: how wrong they are, and how they are kept."""
 
     error: Error | None
@@ -88,8 +89,9 @@ class _Saved:
             np.savez_compressed(file, header=np.array(text), **arrays)
         return target
 
+    @abstractmethod
     def _packed(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        raise NotImplementedError
+        """A header and arrays."""
 
     def _errors(self) -> dict[str, Any]:
         return {} if self.error is None else {"errors": np.array([self.error(beta) for beta in _BETAS])}

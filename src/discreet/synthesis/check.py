@@ -21,6 +21,7 @@ for the squares of the same moves, with half of ρ for each, ρ-zCDP.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from math import ceil
@@ -66,8 +67,8 @@ class Check:
     @cached_property
     def _moves(self) -> list[int]:
         """How far a unit moves the error of each block, in steps of 1/denominator."""
-        each = self.unit_weight * self.changes * self.workload.denominator
-        return [ceil(each * max(1.0, block.column(self.workload.domain))) for block in self.blocks]
+        each, domain = self.unit_weight * self.changes * self.workload.denominator, self.workload.domain
+        return [ceil(each * max(Fraction(1), Workload(domain, (block,)).column_norm(1))) for block in self.blocks]
 
     @cached_property
     def noises(self) -> tuple[Laplace | Gaussian, Laplace | Gaussian]:

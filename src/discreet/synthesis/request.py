@@ -38,7 +38,8 @@ from discreet.sql.plan import Aggregate, Measure
 from discreet.sql.planner import Expected, loss_of
 from discreet.sql.relations import units_in
 from discreet.sql.scope import Rows
-from discreet.sql.statement import Weights, statement
+from discreet.sql.shape import Weights
+from discreet.sql.statement import statement
 from discreet.sql.statistics import Statistic
 from discreet.synopses.blocks import Product
 from discreet.synopses.domain import Domain

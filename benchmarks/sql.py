@@ -28,6 +28,7 @@ from tables import ROWS, VALUES, Shape, small_table, table, truth
 
 ROUNDS = 3
 """Runs of ourselves and of the floors; the fastest counts. Peers run once for each limit."""
+TURNS = 5
 QUESTIONS = 50
 SHAPES: tuple[Shape, ...] = ("even", "heavy")
 ROW_LEVEL, USER_LEVEL, OTHER_FLOOR = (0,), (1,), (2,)
@@ -88,8 +89,9 @@ def row_level(path: Path, cap: float) -> None:
     """Ours beside the plain query."""
     print(f"Row level, {path.stem}")
     print(HEADER)
-    floor = measured(PLAIN, path, ROW_LEVEL, cap, ROUNDS * 3)
-    ours = measured(OURS, path, ROW_LEVEL, cap, ROUNDS * 3)
+    # A tenth of a second is easily disturbed: both take turns, and the fastest of all runs counts.
+    turns = [[measured(peer, path, ROW_LEVEL, cap, ROUNDS) for peer in (PLAIN, OURS)] for _ in range(TURNS)]
+    floor, ours = (min(runs, key=lambda run: run.seconds) for runs in zip(*turns, strict=True))
     print(floor.line("DuckDB, not private"))
     print(ours.line("discreet", floor.seconds, "the plain query (wanted ≤ 1.5)"))
 

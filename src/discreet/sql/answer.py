@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -134,7 +136,7 @@ def pack(noisy: Noisy, private: bool) -> bytes:
     """Released sums as bytes: what the ledger stores, before anything else is done to them."""
     stored = {
         "keys": [[_plain(part) for part in key] for key in noisy.keys],
-        "sums": noisy.sums.tolist(),
+        "sums": b64encode(noisy.sums.astype("<f8").tobytes()).decode("ascii"),
         "scales": noisy.scales,
         "norms": noisy.norms,
         "heavy": noisy.heavy,
@@ -150,7 +152,8 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     """The released sums a ledger stored, and whether they are private."""
     stored = json.loads(payload)
     keys = tuple(tuple(_revived(part) for part in key) for key in stored["keys"])
-    sums = np.array(stored["sums"], dtype=np.float64).reshape(len(keys), len(stored["scales"]))
+    doubles = np.frombuffer(b64decode(stored["sums"]), dtype="<f8").astype(np.float64)
+    sums = doubles.reshape(len(keys), len(stored["scales"]))
     norms = None if stored["norms"] is None else tuple(stored["norms"])
     heavy = tuple((base, slope) for base, slope in stored["heavy"])
     drawn = tuple(tuple(Drawn(*each) for each in column) for column in stored["drawn"])
@@ -216,7 +219,7 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
     if not table or (_only_columns(query) and query.limit is None):
         places = {name: place for place, name in enumerate(names)}
         wanted = [0, *(places[o.expression.name] for o in query.outputs if isinstance(o.expression, Ref))]
-        return [tuple(row[place] for place in wanted) for row in table]
+        return [*map(itemgetter(*wanted), table)]
     import duckdb
 
     kinds = [key.expression.type for key in aggregate.keys]

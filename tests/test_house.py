@@ -131,6 +131,7 @@ def test_public_names_are_these() -> None:
         "OrderStatistic",
         "ProposeTestRelease",
         "Scale",
+        "Slope",
         "SmoothSensitivity",
         "StabilityTest",
         "StableRelease",

@@ -5,6 +5,7 @@ Frozen and checked when built, each with its events, loss and release; ⊥ is an
 
 from discreet.robust.propose import Declared, OnLine, ProposeTestRelease
 from discreet.robust.scale import Scale
+from discreet.robust.slope import Slope
 from discreet.robust.smooth import SmoothSensitivity
 from discreet.robust.stability import StabilityTest, Unstable
 from discreet.robust.stable import StableRelease, mode
@@ -25,6 +26,7 @@ __all__ = [
     "OrderStatistic",
     "ProposeTestRelease",
     "Scale",
+    "Slope",
     "SmoothSensitivity",
     "StabilityTest",
     "StableRelease",

@@ -4,6 +4,7 @@ Frozen and checked when built, each with its events, loss and release; ⊥ is an
 """
 
 from discreet.robust.propose import Declared, OnLine, ProposeTestRelease
+from discreet.robust.raw import RawData, SignificantFeatures
 from discreet.robust.scale import Scale
 from discreet.robust.slope import Slope
 from discreet.robust.smooth import SmoothSensitivity
@@ -25,7 +26,9 @@ __all__ = [
     "OnLine",
     "OrderStatistic",
     "ProposeTestRelease",
+    "RawData",
     "Scale",
+    "SignificantFeatures",
     "Slope",
     "SmoothSensitivity",
     "StabilityTest",

@@ -59,5 +59,18 @@ def test_what_is_no_certificate_does_not_hold(certified: Commands, content: str)
     assert "not valid" in certified("verify", "answer.json", code=1).stderr
 
 
+def test_rows_are_those_that_were_certified(certified: Commands) -> None:
+    answer = certified.json("query", COUNT, "-e", "0.5")
+    rows = certified.folder / "rows.json"
+    rows.write_text(json.dumps(answer))
+    assert "these are the rows" in certified("verify", "answer.json", "--answer", "rows.json").stdout
+    assert certified.json("verify", "answer.json", "--answer", "rows.json")["rows"]
+    answer["rows"][0][-1] += 1
+    rows.write_text(json.dumps(answer))
+    assert "rows were changed" in certified("verify", "answer.json", "--answer", "rows.json", code=1).stderr
+    rows.write_text("[]")
+    assert "query --json" in certified("verify", "answer.json", "--answer", "rows.json", code=1).stderr
+
+
 def test_a_missing_file_is_wrong_usage(certified: Commands) -> None:
     assert "does not exist" in certified("verify", "nothing.json", code=2).stderr

@@ -331,12 +331,15 @@ def verify(
     at: Annotated[
         str | None, typer.Option(help="Also compare it with the books: a file or postgresql://…", metavar="PLACE")
     ] = None,
+    answer: Annotated[
+        Path | None, typer.Option(help="Also compare the rows query --json printed.", exists=True, dir_okay=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a certificate offline: its signature, and its loss from the events that were run."""
     from discreet.app.credentials import checked
 
-    found = checked(certificate, key, at)
+    found = checked(certificate, key, at, answer)
     if as_json:
         _print_json(found.as_record())
     elif found.valid:

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.app.books import protected
 from discreet.certificate import Certificate, verify
-from discreet.core.errors import DiscreetError
+from discreet.core.errors import DiscreetError, InvalidArgument
 from discreet.core.numerals import loss, loss_record
 from discreet.custody import public_keys
 from discreet.ledger import Ledger, LedgerUnavailable
@@ -28,6 +28,8 @@ class Checked:
     certificate: Certificate | None
     key: str | None
     reason: str | None
+    rows: bool = False
+    """Whether rows were compared too."""
 
     @property
     def valid(self) -> bool:
@@ -44,6 +46,7 @@ class Checked:
             "loss": loss_record(said.loss),
             "unit": said.unit,
             "events": len(said.events),
+            "rows": self.rows,
             "ledger": said.ledger,
             "key": self.key,
             "question": said.question,
@@ -54,10 +57,10 @@ class Checked:
         said = self.certificate
         if said is None:
             return []
-        unit, ledger = said.unit, said.ledger
+        unit, ledger, rows = said.unit, said.ledger, "these are the rows, " if self.rows else ""
         signer = f"{self.key}" + ("" if known else "\n(compare it with the key the steward published, or give --key)")
         return [
-            ("valid", "the signature holds, and the events cost no more than is stated"),
+            ("valid", f"the signature holds, {rows}and the events cost no more than is stated"),
             ("question", said.question),
             ("loss", loss(said.loss)),
             ("protects", protected(unit)),
@@ -67,19 +70,29 @@ class Checked:
         ]
 
 
-def checked(path: Path, key: str | None, books: str | None = None) -> Checked:
-    """What is found out about the certificate in a file, by itself or also from the books at a place."""
+def checked(path: Path, key: str | None, books: str | None = None, answer: Path | None = None) -> Checked:
+    """What is found out about the certificate in a file: by itself, also from the books at a place, also about the rows
+    in a file that `discreet query --json` wrote."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         wanted = None if key is None else key.strip().lower()
-        said = verify(record, wanted)
+        said = verify(record, wanted, answer=None if answer is None else _rows_in(answer))
         if books is not None:
             with Ledger.at(books, create=False) as ledger:
                 ledger.confirm(record, keys=public_keys(ledger, books))
-        return Checked(said, record["key"], None)
+        return Checked(said, record["key"], None, answer is not None)
     except LedgerUnavailable:
         raise
     except DiscreetError as reason:
         return Checked(None, None, str(reason))
     except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
         return Checked(None, None, "this is not a certificate")
+
+
+def _rows_in(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {"columns": [*found["columns"]], "rows": [[*row] for row in found["rows"]]}
+    except (ValueError, TypeError, KeyError, RecursionError):
+        bound = 'JSON with "columns" and "rows"'
+        raise InvalidArgument("answer", str(path), bound, "give what discreet query --json printed") from None

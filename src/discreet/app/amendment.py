@@ -36,7 +36,8 @@ def amend(
     elif delta is None:
         budget = PureDP(epsilon)
     else:
-        raise InvalidArgument("delta", delta, "absent where the budget is ε alone", "leave it out: all answers so far were promised without a δ")
+        remedy = "leave it out: all answers so far were promised without a δ"
+        raise InvalidArgument("delta", delta, "absent where the budget is ε alone", remedy)
     below = [part for part in (study, analyst) if part is not None]
     text = settings.path.read_text(encoding="utf-8")
     text = text if below else rewritten(text, numbers)

@@ -27,7 +27,7 @@ _SLACK = 1e-9
 binomial sums), far below anything that matters to an audit."""
 
 
-def proportion_low(hits: ArrayLike, trials: ArrayLike, alpha: float) -> Floats:
+def proportion_low(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Floats:
     """A lower bound on a probability after `hits` out of `trials`, wrong with probability at most `alpha`."""
     from scipy.special import betaincinv
 
@@ -37,7 +37,7 @@ def proportion_low(hits: ArrayLike, trials: ArrayLike, alpha: float) -> Floats:
     return low * (1 - _SLACK)
 
 
-def proportion_high(hits: ArrayLike, trials: ArrayLike, alpha: float) -> Floats:
+def proportion_high(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Floats:
     """An upper bound on a probability after `hits` out of `trials`, wrong with probability at most `alpha`."""
     from scipy.special import betainccinv
 

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from discreet.adversary.bounds import proportion_high, proportion_low, wilson
 from discreet.adversary.outcomes import Outcomes, Table
 from discreet.adversary.partitions import Cells, Cuts, Grid, Met, Partition, Values
+from discreet.adversary.power import Terms
 from discreet.adversary.readings import Reading, column, combined, fingerprint, hidden, logistic, residues, score
 
-__all__ = ["Candidate", "Terms", "best_events", "partitions"]
+__all__ = ["Candidate", "best_events", "partitions"]
 
 _LONG = 240
 """Characters that describe an event; the rest is cut."""
@@ -43,28 +44,18 @@ _PER_ORDER = 6
 """Events of one ranking that are judged by the exact bounds after a quick one."""
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What the final test will be: runs on each data set, error allowed to each bound, and δ."""
-
-    trials: int
-    alpha: float
-    delta: float
-
-
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """An event, the cells ever met, which data set the event favours, and the ε it promises."""
+    """An event, the cells ever met, which data set the event favours, the ε it promises, the rates it was chosen for
+    (first where it is likelier), and all cells, those first that speak for D most strongly."""
 
     partition: Partition
     chosen: NDArray[np.bool_]
     met: NDArray[np.bool_]
     favours_d: bool
     promise: float
-
-    def hits(self, outcomes: Outcomes) -> int:
-        """How many outputs fall in the event."""
-        return int(self.chosen[self.partition.codes(outcomes)].sum())
+    rates: tuple[float, float]
+    ranking: NDArray[np.intp]
 
     @property
     def words(self) -> str:
@@ -192,7 +183,8 @@ def _best_of(
         ratio = ratio[_nearest(inner, ours + theirs >= _SPARSE)[0]]
     if inner is not None:
         weight *= _PLAINNESS
-    orders.append((np.argsort(-ratio, kind="stable"), weight))
+    ranking = np.argsort(-ratio, kind="stable")
+    orders.append((ranking, weight))
     promise, favours_d, chosen = max(
         (_best_along(order, counts, chosen_on[0].size, weight, terms) for order, weight in orders),
         key=lambda found: found[0],
@@ -201,7 +193,10 @@ def _best_of(
     if isinstance(inner, Cuts):
         chosen = np.logical_and.reduce([chosen[cells] for cells in _nearest(inner, met)])
         met[: inner.nan] = True
-    return Candidate(partition, chosen & met, met, favours_d, promise)
+    event = chosen & met
+    ours_seen, theirs_seen = (int(side[event].sum()) / chosen_on[0].size for side in counts)
+    rates = (ours_seen, theirs_seen) if favours_d else (theirs_seen, ours_seen)
+    return Candidate(partition, event, met, favours_d, promise, rates, ranking)
 
 
 def _nearest(cuts: Cuts, known: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -226,9 +221,7 @@ def _best_along(
     top = np.argsort(-quick, kind="stable")[:_PER_ORDER]
     low = terms.trials * proportion_low(p[top], seen, _DOUBT)
     high = terms.trials * proportion_high(q[top], seen, _DOUBT)
-    gain = proportion_low(low, terms.trials, terms.alpha) - terms.delta
-    with np.errstate(divide="ignore"):
-        promises = np.log(np.maximum(gain, 1e-300)) - np.log(proportion_high(high, terms.trials, terms.alpha))
+    promises = [terms.promise(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
     best = int(np.argmax(promises))
     way, cut = divmod(int(top[best]), len(order))
     chosen = np.full(len(order), way >= 2)

@@ -1,0 +1,188 @@
+"""An audit as people read it: a verdict in plain words, the trade-off curve, and what the audit would have caught.
+
+The page stands alone: nothing is fetched, and every text is escaped.
+
+>>> from discreet.adversary.auditor import audit
+>>> from discreet.core.losses import PureDP
+>>> verdict(audit(lambda rows: len(rows), [1], [1, 2], samples=2000, claim=PureDP(1)))
+'The claim ε = 1 is false: the true ε is at least 3.78, except with probability 1e-09.'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from discreet.adversary.power import NOTHING, RATES
+from discreet.adversary.tradeoff import border, proven, said
+from discreet.core import numerals
+from discreet.core.cells import Cells
+from discreet.core.losses import ZCDP, Loss, RenyiDP
+from discreet.core.markup import STYLE, facts, note, table
+
+if TYPE_CHECKING:
+    from discreet.adversary.auditor import Audit
+
+__all__ = ["claim_words", "document", "page", "power_table", "power_words", "summary", "verdict"]
+
+SIDE, LEFT, BOTTOM = 360, 52, 44
+SEEN, ALLOWED, EVENT = "#2f7fc1", "#d98a29", "#d23f31"
+_PAGE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+svg { display: block; margin: 1rem 0; fill: currentColor; }
+.verdict { font-size: 1.15em; font-weight: 600; }
+"""
+
+
+def claim_words(loss: Loss) -> str:
+    """A guarantee as it is written."""
+    return "its stated Rényi curve" if isinstance(loss, RenyiDP) else numerals.loss(loss)
+
+
+def verdict(found: Audit) -> str:
+    """One sentence."""
+    from discreet.adversary.auditor import floored
+
+    doubt = f"except with probability {1 - found.confidence:.3g}"
+    at = f" at δ = {found.delta:g}" if found.delta else ""
+    least = f"the true ε{at} is at least {floored(found.epsilon)}"
+    if found.refuted:
+        assert found.claim is not None
+        return f"The claim {claim_words(found.claim)} is false: {least}, {doubt}."
+    if found.claim is not None:
+        shown = f"the largest ε{at} proven is {floored(found.epsilon)}"
+        return f"Nothing against {claim_words(found.claim)} was found on this pair of data sets: {shown}."
+    return f"On this pair of data sets {least}, {doubt}."
+
+
+def power_words(found: Audit) -> str:
+    """What the audit would have caught, for the event it tested."""
+    if found.terms is None or not found.rates[0]:
+        return "The audit says nothing about what it would have caught."
+    claim = found.claim or NOTHING
+    rate = min(max(found.rates[0], 1e-9), 1.0)
+    least = found.terms.least_caught(claim, rate)
+    if math.isinf(least):
+        return f"Events as rare as the one tested (in {rate * 100:.3g} % of runs) could have refuted nothing."
+    what = "caught with probability 99 % or more" if found.claim else "told apart with probability 99 % or more"
+    how = f"an event in {rate * 100:.3g} % of runs, as the one tested"
+    return f"A mechanism whose ε is {least:.3g} or more by {how}, would have been {what}."
+
+
+def power_table(found: Audit) -> list[Cells]:
+    """For events of several probabilities the least ε that would have been caught."""
+    if found.terms is None:
+        return []
+    claim = found.claim or NOTHING
+    least = [found.terms.least_caught(claim, rate) for rate in RATES]
+    texts = ["none" if math.isinf(one) else f"{one:.3g}" for one in least]
+    return [
+        Cells("an event seen in", [f"{rate * 100:g} % of runs" for rate in RATES]),
+        Cells("is caught from ε =", texts, right=True),
+    ]
+
+
+def summary(found: Audit) -> str:
+    """Verdict, numbers, curve, power: for a notebook or a page."""
+    from discreet.adversary.auditor import floored
+
+    other = "D′" if found.likelier_on == "D" else "D"
+    lines = [("proven", escape(f"ε ≥ {floored(found.epsilon)} at δ = {found.delta:g}"))]
+    if found.claim is not None:
+        lines.append(("claimed", escape(claim_words(found.claim))))
+    if found.epsilon:
+        seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
+        lines += [("told apart by", escape(found.event)), ("seen in", escape(seen))]
+    lines.append(("runs", f"{found.samples:,} on each data set"))
+    lines.append(("confidence", f"1 − {1 - found.confidence:.3g}"))
+    power = power_table(found)
+    return (
+        note(verdict(found), alarm=True)
+        if found.refuted
+        else f'<p class="verdict">{escape(verdict(found))}</p>'
+    ) + (
+        facts(lines)
+        + _drawing(found)
+        + (f"<p>{escape(power_words(found))}</p>{table(power)}" if power else "")
+        + note(
+            "A bound far below the claim is no proof of privacy: it says what this search found on these data sets. "
+            "What would have been caught is stated for an event once it is tested."
+        )
+    )
+
+
+def page(found: Audit, title: str) -> str:
+    """A whole file."""
+    return document(title, summary(found))
+
+
+def document(title: str, *parts: str) -> str:
+    """Parts as a file of HTML that stands alone."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<style>{_PAGE}{STYLE}</style><div class="discreet"><h1>{escape(title)}</h1>{"".join(parts)}</div></html>\n'
+    )
+
+
+def _drawing(found: Audit) -> str:
+    """The trade-off curve; above the border of the claim is what it forbids."""
+    if not found.curve:
+        return ""
+    parts = [_axes()]
+    legend = [(SEEN, "what this audit saw")]
+    if found.claim is not None:
+        allowed = border(found.claim)
+        corner = f"L{_x(0)} {_y(1)}Z"
+        parts.append(f'<path d="{_path(allowed)}{corner}" fill="{ALLOWED}" opacity=".12"/>')
+        parts.append(f'<path d="{_path(allowed)}" fill="none" stroke="{ALLOWED}" stroke-width="2"/>')
+        kind = "claim" if not isinstance(found.claim, ZCDP) else "claim, at all orders"
+        legend.append((ALLOWED, f"above: forbidden by the {kind}"))
+    parts.append(f'<path d="{_path(found.curve)}" fill="none" stroke="{SEEN}" stroke-width="2"/>')
+    if found.epsilon:
+        edge = [(max(x, 0.0), min(y, 1.0)) for x, y in proven(found)]
+        parts.append(f'<path d="{_path(edge)}" fill="none" stroke="{EVENT}" stroke-width="1.2"/>')
+        x, y = said(found)
+        parts.append(f'<circle cx="{_x(x)}" cy="{_y(y)}" r="4" fill="{EVENT}"/>')
+        legend.append((EVENT, "the tested event, and how far it may be off"))
+    for place, (colour, text) in enumerate(legend):
+        at = SIDE - 20 - 18 * (len(legend) - place)
+        parts.append(f'<rect x="{LEFT + 120}" y="{at - 9}" width="10" height="10" fill="{colour}"/>')
+        parts.append(f'<text x="{LEFT + 136}" y="{at}" font-size="12">{escape(text)}</text>')
+    size = f"{LEFT + SIDE + 60} {SIDE + BOTTOM + 12}"
+    wide, high = size.split()
+    title = "<title>Trade-off curve: how well outputs tell D from D′</title>"
+    return f'<svg width="{wide}" height="{high}" viewBox="0 0 {size}" role="img">{title}{"".join(parts)}</svg>'
+
+
+def _axes() -> str:
+    parts = [
+        f'<path d="M{_x(0)} {_y(1)}V{_y(0)}H{_x(1)}" fill="none" stroke="currentColor" opacity=".6"/>',
+        f'<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="currentColor" opacity=".35" stroke-dasharray="4 4"/>',
+    ]
+    for tick in (0, 0.25, 0.5, 0.75, 1):
+        said_so = f"{tick * 100:g} %"
+        parts.append(
+            f'<text x="{_x(tick)}" y="{_y(0) + 16}" font-size="11" text-anchor="middle" opacity=".8">{said_so}</text>'
+            f'<text x="{LEFT - 6}" y="{_y(tick) + 4}" font-size="11" text-anchor="end" opacity=".8">{said_so}</text>'
+        )
+    names = (
+        f'<text x="{_x(0.5)}" y="{_y(0) + 36}" font-size="12" text-anchor="middle">D′ taken for D (type I error)</text>'
+        f'<text transform="translate(12 {_y(0.5)}) rotate(-90)" font-size="12" text-anchor="middle">'
+        "D recognised (1 − type II error)</text>"
+    )
+    return "".join(parts) + names
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{_x(x)} {_y(y)}" for x, y in points)
+
+
+def _x(value: float) -> float:
+    return round(LEFT + value * SIDE, 1)
+
+
+def _y(value: float) -> float:
+    return round(10 + (1 - value) * SIDE, 1)

@@ -32,8 +32,9 @@ ALLOWED = {
     "quote": {"core", "sql"},
     "purchase": {"core", "ledger", "allowance", "certificate", "custody"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "purchase"},
+    "estimation": {"core", "noise", "robust", "sql", "engines", "purchase"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "custody"}
-    | {"asked", "purchase", "quote", "synthesis"},
+    | {"asked", "purchase", "quote", "synthesis", "estimation", "robust"},
     "connection": {"core", "sql", "engines", "ledger", "session"},
     "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}
     | {"samples", "synthesis", "adversary"},
@@ -125,13 +126,17 @@ def test_public_names_are_these() -> None:
     assert {"discrete_laplace", "discrete_gaussian"} <= set(noise.__all__)
     assert {"MWEM", "Boosting", "Domain", "Projection", "SmallDatabase", "Workload", "load"} <= set(synopses.__all__)
     assert robust.__all__ == [
+        "Agreement",
+        "Centre",
         "Declared",
         "InterquartileRange",
+        "Limits",
         "MedianDeviation",
         "OnLine",
         "OrderStatistic",
         "ProposeTestRelease",
         "RawData",
+        "SampleAndAggregate",
         "Scale",
         "SignificantFeatures",
         "Slope",
@@ -141,6 +146,7 @@ def test_public_names_are_these() -> None:
         "SubsampledRelease",
         "TrimmedMean",
         "Unstable",
+        "Vote",
         "local_sensitivity",
         "mode",
     ]

@@ -34,7 +34,7 @@ from discreet.custody import Custody
 from discreet.ledger import Ledger
 from discreet.ledger.records import Charge
 
-__all__ = ["FAILED", "Bought", "Counter", "Purchase", "guarded"]
+__all__ = ["FAILED", "Bought", "Counter", "Listener", "Purchase", "guarded"]
 
 FAILED = b"failed"
 """What is stored when the engine could not run the statement."""
@@ -110,6 +110,27 @@ class Counter:
         }
         self.custody.remember(self.ledger.seen)
         return self.custody.key.sign(said)
+
+
+class Listener:
+    """Whoever is told how much is done. What it raises is kept until `heard`: it cannot end a run that is paid for,
+    which asked again would draw new noise, and be seen for free up to where it ends."""
+
+    def __init__(self, progress: Callable[[float], None] | None) -> None:
+        self._progress = progress
+        self._raised: BaseException | None = None
+
+    def __call__(self, share: float) -> None:
+        if self._progress is not None and self._raised is None:
+            try:
+                self._progress(share)
+            except BaseException as error:
+                self._raised = error
+
+    def heard(self) -> None:
+        """Raises what was raised."""
+        if self._raised is not None:
+            raise self._raised
 
 
 def guarded(run: Callable[[], bytes]) -> bytes:

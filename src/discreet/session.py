@@ -39,8 +39,8 @@ from discreet.core.units import Unit
 from discreet.custody import Custody
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
-from discreet.noise.entropy import Entropy, chosen
-from discreet.purchase import Counter, Purchase, guarded
+from discreet.noise.entropy import Entropy, chosen, system
+from discreet.purchase import Counter, Listener, Purchase, guarded
 from discreet.quote import Quote
 from discreet.sql.answer import Answer, assemble, pack
 from discreet.sql.catalog import Catalog
@@ -53,6 +53,10 @@ from discreet.sql.selection import Selection
 from discreet.sql.showing import session_html
 
 if TYPE_CHECKING:
+    from discreet.estimation.request import Ends
+    from discreet.estimation.request import Request as Function
+    from discreet.estimation.result import Estimate
+    from discreet.robust.workers import Form, Limits
     from discreet.synthesis.columns import Bins
     from discreet.synthesis.request import Request, Wanted
     from discreet.synthesis.result import Synthesis
@@ -85,6 +89,7 @@ class Session:
         self._unit = unit
         self._budget = budget
         self._home = Home()
+        self._begun: dict[str, str] = {}
         self._clear = None
         place = ledger
         if place is None:
@@ -213,7 +218,7 @@ class Session:
         what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
         by default about as many as there are; `progress` is told how much is done.
         """
-        from discreet.synthesis.result import Listener, assembled, checked, released
+        from discreet.synthesis.result import assembled, checked, released
 
         request = self._requested(what, epsilon, workload, method, bins, max_rows, check)
         source = chosen(test_entropy)
@@ -246,6 +251,72 @@ class Session:
         price = made.loss, made.events, made.words, made.errors
         return Quote(made.epsilon, *price, fits, made.statement, made.domain.names)
 
+    def estimate(
+        self,
+        function: Callable[[Any], Any],
+        what: str | Sequence[str],
+        *,
+        epsilon: Exactable,
+        bounds: Ends = None,
+        values: Sequence[Any] | None = None,
+        blocks: int | None = None,
+        rounds: int = 1,
+        method: str | None = None,
+        default: Any = None,
+        form: Form = "pandas",
+        limits: Limits | None = None,
+        progress: Callable[[float], None] | None = None,
+        test_entropy: Entropy | None = None,
+    ) -> Estimate:
+        """What any function gives on private rows, nearly: run on disjoint blocks of units, its answers aggregated.
+
+        `what` lists columns of the first table, or is the name of a table, or a SELECT that lists columns; the function
+        gets the rows of one block (`form`: a pandas DataFrame, an Arrow table, a dict of numpy arrays), in a process of
+        its own, and gives a number within `bounds` (a vector, where there are several), one of `values`, or without
+        both any label. A block where it fails counts as `default`. It is charged before the data is touched, and each
+        time it is asked.
+        """
+        from discreet.estimation.result import assembled, released
+
+        request = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
+        source, listener = chosen(test_entropy), Listener(progress)
+        sources = self._sources(request.rows.relation)
+        with request.workers() as workers:
+            # A run that was lost on the way may be asked for again: it is the same one, unless the function is not.
+            asking = request.purchase(sources, "").identity
+            number = self._begun.setdefault(asking, f"{system().bits(128):032x}")
+            purchase = request.purchase(sources, number)
+            bought = self._counter.bought(
+                purchase if source.private else purchase.seeded(),
+                lambda: guarded(lambda: released(request, self._engine, workers, source, listener)),
+            )
+            self._begun.pop(asking, None)
+        listener.heard()
+        found = assembled(request, bought.payload)
+        if not source.private:
+            return found
+        return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
+
+    def price_estimate(
+        self,
+        function: Callable[[Any], Any],
+        what: str | Sequence[str],
+        *,
+        epsilon: Exactable,
+        bounds: Ends = None,
+        values: Sequence[Any] | None = None,
+        blocks: int | None = None,
+        rounds: int = 1,
+        method: str | None = None,
+        default: Any = None,
+        form: Form = "pandas",
+        limits: Limits | None = None,
+    ) -> Quote:
+        """What `estimate` would cost and do, from declared facts alone; nothing is spent, and nothing is run."""
+        made = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
+        fits = self._ledger.fits(self._account, made.events)
+        return Quote(made.epsilon, made.loss, made.events, made.words, made.errors, fits, made.statement, made.names)
+
     def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
         """Columns of a table that protects nobody, as they are."""
         known = self._catalog.table(table)
@@ -264,6 +335,17 @@ class Session:
         self._check_open()
         facts = Facts(self._catalog, self._unit.changes, self._budget, self._engine.dialect)
         request = Request.of(facts, what, _spendable(epsilon), *asked)
+        str(request.statement)  # what the engine cannot do is refused before anything is charged
+        return request
+
+    def _function(
+        self, function: Callable[[Any], Any], what: str | Sequence[str], epsilon: Exactable, *asked: Any
+    ) -> Function:
+        from discreet.estimation.request import Request
+
+        self._check_open()
+        engine = self._engine.dialect
+        request = Request.of(self._catalog, self._budget, engine, function, what, _spendable(epsilon), *asked)
         str(request.statement)  # what the engine cannot do is refused before anything is charged
         return request
 

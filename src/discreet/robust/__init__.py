@@ -3,8 +3,10 @@
 Frozen and checked when built, each with its events, loss and release; ⊥ is an outcome, `Unstable`.
 """
 
+from discreet.robust.centre import Centre
 from discreet.robust.propose import Declared, OnLine, ProposeTestRelease
 from discreet.robust.raw import RawData, SignificantFeatures
+from discreet.robust.sampled import SampleAndAggregate
 from discreet.robust.scale import Scale
 from discreet.robust.slope import Slope
 from discreet.robust.smooth import SmoothSensitivity
@@ -18,15 +20,21 @@ from discreet.robust.statistics import (
     local_sensitivity,
 )
 from discreet.robust.subsampled import SubsampledRelease
+from discreet.robust.votes import Agreement, Vote
+from discreet.robust.workers import Limits
 
 __all__ = [
+    "Agreement",
+    "Centre",
     "Declared",
     "InterquartileRange",
+    "Limits",
     "MedianDeviation",
     "OnLine",
     "OrderStatistic",
     "ProposeTestRelease",
     "RawData",
+    "SampleAndAggregate",
     "Scale",
     "SignificantFeatures",
     "Slope",
@@ -36,6 +44,7 @@ __all__ = [
     "SubsampledRelease",
     "TrimmedMean",
     "Unstable",
+    "Vote",
     "local_sensitivity",
     "mode",
 ]

@@ -198,6 +198,11 @@ class Centre:
         # A rank this far out is drawn from beyond all answers.
         return math.hypot(1.25 * sampled, 2.5 * spread * ranks) + min(1.0, SPREAD * math.exp(-0.5 / ranks))
 
+    @property
+    def ranks(self) -> float:
+        """Of a median: about how many of the ordered answers it is off by, if these are spread evenly."""
+        return 2 * math.log(2) * self.rounds / float(self.share)
+
     def accuracy(self, beta: Exactable) -> float:
         """With probability 1 − β: of the median, how many of the ordered answers the result is off by; of the mean, how
         far noise takes it, as a part of the bounds. Others depend on the answers."""

@@ -31,7 +31,7 @@ from discreet.purchase import Purchase
 from discreet.sql.canonical import canonical
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.catalog import Catalog, nearest
-from discreet.sql.dialect import Dialect, quoted
+from discreet.sql.dialect import Dialect
 from discreet.sql.groups import Groups
 from discreet.sql.parse import parse_rows
 from discreet.sql.plan import Aggregate, Measure
@@ -41,6 +41,7 @@ from discreet.sql.scope import Rows
 from discreet.sql.shape import Weights
 from discreet.sql.statement import statement
 from discreet.sql.statistics import Statistic
+from discreet.sql.wanted import STARTS, wanted
 from discreet.synopses.blocks import Product
 from discreet.synopses.domain import Domain
 from discreet.synopses.factors import every
@@ -63,7 +64,6 @@ CHECKED = Fraction(1, 10)
 TAKEN = (Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2))
 """With δ the check has its part of ρ, which is less than the same part of ε: times this, the first that is enough."""
 ROWS = Statistic("rows", None)
-STARTS = ("SELECT", "WITH", "FROM", "(")
 Wanted = int | str | Workload | Iterable[str | Sequence[str]] | None
 """What rows should be good for: marginals of so many columns, texts in SQL, lists of columns, or a workload."""
 
@@ -110,7 +110,7 @@ class Request:
         check: Exactable = CHECKED,
     ) -> Request:
         """Columns of the first table, a table's name, or a SELECT that lists columns."""
-        text, strict = _text(facts.catalog, what)
+        text, strict = wanted(facts.catalog, what)
         rows = parse_rows(text, facts.catalog)
         columns = columns_of(rows, bins, strict=strict)
         domain = Domain(tuple(column.attribute for column in columns))
@@ -228,20 +228,6 @@ class Request:
                 cell = int(np.ravel_multi_index(known, self.domain.shape))
                 cells[cell] += total // (G * H) if self.limit is None else total
         return cells
-
-
-def _text(catalog: Catalog, what: str | Sequence[str]) -> tuple[str, bool]:
-    """What is asked for as a SELECT, and whether every column must be known."""
-    if isinstance(what, str):
-        if what.strip().upper().startswith(STARTS):
-            return what, True
-        return f"SELECT * FROM {quoted(catalog.table(what).name)}", False
-    names = [*what] if isinstance(what, Iterable) else []
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidArgument("columns", what, "names of columns, a table, or a SELECT", 'write ["age", "city"]')
-    table = catalog.tables[0]
-    listed = ", ".join(quoted(table.column(name).name) for name in names)
-    return f"SELECT {listed} FROM {quoted(table.name)}", True
 
 
 def _limit(rows: Rows, asked: int | None) -> int | None:

@@ -32,34 +32,13 @@ from discreet.synthesis.check import distances, order
 from discreet.synthesis.columns import Column
 from discreet.synthesis.request import Request
 
-__all__ = ["BlockError", "Listener", "Synthesis", "assembled", "checked", "released"]
+__all__ = ["BlockError", "Synthesis", "assembled", "checked", "released"]
 
 MOST_ROWS, USUAL_ROWS = 10_000_000, 1_000_000
 """The most rows that are drawn, and the most where none are asked for: every row is signed for."""
 _UNKNOWN = object()
 BETAS = (0.5, 0.1, 0.05, 0.01, 0.001)
 """Where a bound was proven, it is kept for these."""
-
-
-class Listener:
-    """Whoever is told how much is done. What it raises is kept until `heard`: it cannot end a run that is paid for,
-    which asked again would draw new noise, and be seen for free up to where it ends."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self._raised: BaseException | None = None
-
-    def __call__(self, share: float) -> None:
-        if self._progress is not None and self._raised is None:
-            try:
-                self._progress(share)
-            except BaseException as error:
-                self._raised = error
-
-    def heard(self) -> None:
-        """Raises what was raised."""
-        if self._raised is not None:
-            raise self._raised
 
 
 @dataclass(frozen=True)

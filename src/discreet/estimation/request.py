@@ -1,0 +1,244 @@
+"""An estimate that is asked for, with everything decided before the data is touched: from declared facts alone.
+
+The rows, what answers of the function may be, how many blocks there are, how answers become one, the events and so the
+price: all of it follows from what was asked and declared. The guarantee is that of `robust/sampled.py`, for the
+session's unit: the unit of each row comes along from the engine, and all rows of a unit are in one block.
+
+An estimate asked again is another question, and charged again. What a function does cannot be told from what it looks
+like: code it calls elsewhere may have changed, and it may draw numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+from discreet.core.domains import Bounds
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Event, to_json
+from discreet.core.exact import natural
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.purchase import Purchase
+from discreet.robust.centre import Centre
+from discreet.robust.sampled import Aggregator
+from discreet.robust.votes import Agreement, Vote
+from discreet.robust.workers import Form, Limits, Workers, shipped
+from discreet.sql.canonical import canonical
+from discreet.sql.catalog import Catalog
+from discreet.sql.dialect import Dialect
+from discreet.sql.parse import parse_rows
+from discreet.sql.plan import Aggregate, Named, Project
+from discreet.sql.planner import Expected, loss_of
+from discreet.sql.relations import units_in
+from discreet.sql.scope import Rows
+from discreet.sql.selection import Selection
+from discreet.sql.wanted import wanted
+
+__all__ = ["Ends", "Request"]
+
+Ends = Bounds | Sequence[Any] | Mapping[str, Any] | None
+"""What numbers may be: (low, high) or Bounds; for vectors a list of these, or a dict of them by name."""
+TESTED = Fraction(1, 100)
+"""The part of the budget's δ that an answer of no list may cost."""
+_MODULES = {"pandas": "pandas", "arrow": "pyarrow"}
+_WORDS = {
+    "median": "the median of what {} blocks give, drawn by rank",
+    "winsorized": "the mean of what {} blocks give, held within fences found with a third of ε, with noise",
+    "trimmed": "the mean of what {} blocks give without the ends, with noise by its smooth sensitivity",
+    "mean": "the mean of what {} blocks give, with noise",
+    "permute_and_flip": "a vote of {} blocks, by permute-and-flip",
+    "exponential": "a vote of {} blocks, by the exponential mechanism",
+    "noisy_max": "a vote of {} blocks, the largest after noise",
+    "agreement": "what most of {} blocks give, as it is, or nothing if they do not agree enough",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A function of some rows, and how its answers become one."""
+
+    function: Callable[[Any], Any]
+    packed: bytes = field(repr=False)
+    text: str
+    rows: Rows
+    names: tuple[str, ...]
+    """What the numbers of an answer are called."""
+    aggregator: Aggregator
+    epsilon: Fraction
+    budget: PureDP | ApproxDP
+    dialect: Dialect
+    form: Form
+    limits: Limits
+
+    @classmethod
+    def of(
+        cls,
+        catalog: Catalog,
+        budget: PureDP | ApproxDP,
+        dialect: Dialect,
+        function: Callable[[Any], Any],
+        what: str | Sequence[str],
+        epsilon: Fraction,
+        bounds: Ends = None,
+        values: Sequence[Any] | None = None,
+        blocks: int | None = None,
+        rounds: int = 1,
+        method: str | None = None,
+        default: Any = None,
+        form: Form = "pandas",
+        limits: Limits | None = None,
+    ) -> Request:
+        """Everything that is decided beforehand; raises for what cannot be."""
+        packed = shipped(function)
+        text, _ = wanted(catalog, what)
+        rows = parse_rows(text, catalog)
+        labels = [one.label for one in rows.visible]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise InvalidArgument("columns", twice, "named once", "leave it out, or give it another name with AS")
+        needed = _MODULES.get(form)
+        if needed is not None and find_spec(needed) is None:
+            raise InvalidArgument("form", form, "installed here", f'install {needed}, or write form="numpy"')
+        if form == "rows":
+            raise InvalidArgument("form", form, "'pandas', 'arrow' or 'numpy'", "rows of a table come by columns")
+        if limits is not None and not isinstance(limits, Limits):
+            raise InvalidArgument("limits", limits, "Limits", "write Limits(seconds=10) of discreet.robust")
+        names, aggregator = _aggregator(budget, epsilon, bounds, values, blocks, rounds, method, default)
+        asked = (names, aggregator, epsilon, budget, dialect, form, limits or Limits())
+        return cls(function, packed, text, rows, *asked)
+
+    @property
+    def name(self) -> str:
+        """What the function is called."""
+        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What will be run."""
+        return self.aggregator.events
+
+    @cached_property
+    def loss(self) -> PureDP | ApproxDP:
+        """What that costs alone."""
+        return loss_of(self.events, self.budget)
+
+    @cached_property
+    def statement(self) -> str:
+        """What the engine runs: the rows, each with its unit where that is a column."""
+        shown = tuple(Named(f"c{place}", one.expression) for place, one in enumerate(self.rows.visible))
+        return Selection(self.dialect).select(Project(self.rows.relation, shown))
+
+    def workers(self) -> Workers:
+        """Processes that have loaded the function and wait; what cannot be loaded is refused here."""
+        return Workers(self.function, self.aggregator.size, self.form, self.limits, self.packed)
+
+    def purchase(self, sources: Mapping[str, str], number: str) -> Purchase:
+        """What is bought; `number` tells one asking from another."""
+        keys = tuple(Named(one.label, one.expression) for one in self.rows.visible)
+        identity = {
+            "estimate": canonical(Aggregate(self.rows.relation, keys, ())),
+            "function": hashlib.sha256(self.packed).hexdigest(),
+            "aggregator": repr(self.aggregator),
+            "events": [to_json(event) for event in self.events],
+            "sources": dict(sources),
+            "number": number,
+        }
+        text = f"estimate of {self.name} on {self.text}"
+        return Purchase(json.dumps(identity, sort_keys=True), text, self.words, self.events, self.loss)
+
+    @property
+    def errors(self) -> tuple[Expected, ...]:
+        """How far off, where it is known beforehand."""
+        found = self.aggregator
+        if isinstance(found, Centre) and found.method == "median":
+            return tuple(Expected(name, found.ranks, found.ranks, in_ranks=True) for name in self.names)
+        if isinstance(found, Centre) and found.method == "mean":
+            reach = found.accuracy(Fraction(1, 2))
+            ends = [reach * float(one.width) for one in found.each]
+            return tuple(Expected(name, off, off) for name, off in zip(self.names, ends, strict=True))
+        return ()
+
+    @property
+    def words(self) -> str:
+        """The plan in words."""
+        found, limits = self.aggregator, self.limits
+        method = "agreement" if isinstance(found, Agreement) else found.method
+        said = [_WORDS[method].format(f"{found.blocks * found.rounds:,}")]
+        units = sorted(units_in(self.rows.relation))
+        whose = "all rows of a unit are" if self.rows.owned else "each row is"
+        said.append(f"{whose} in one block" + (f" of each of {found.rounds} partitions" if found.rounds > 1 else ""))
+        if units:
+            said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
+        default = found.default
+        if isinstance(found, Centre):
+            each = default if isinstance(default, tuple) else (default,)
+            counts = f"counts as {', '.join(f'{float(value):g}' for value in each)}"
+        else:
+            counts = "has no vote" if isinstance(found, Vote) and default is None else f"counts as {default!r}"
+        said.append(f"a block that is empty, fails, or takes more than {float(limits.seconds):g} s {counts}")
+        said.append("asked again it is charged again")
+        return "; ".join(said)
+
+
+def _aggregator(
+    budget: PureDP | ApproxDP,
+    epsilon: Fraction,
+    bounds: Ends,
+    values: Sequence[Any] | None,
+    blocks: int | None,
+    rounds: int,
+    method: str | None,
+    default: Any,
+) -> tuple[tuple[str, ...], Aggregator]:
+    """By what answers may be: numbers within bounds, one of a list, or anything."""
+    delta = budget.delta if isinstance(budget, ApproxDP) else Fraction(0)
+    natural("rounds", rounds)
+    if bounds is not None and values is not None:
+        raise InvalidArgument("values", values, "left out where there are bounds", "answers are numbers or from a list")
+    if bounds is not None:
+        names, ends = _ends(bounds)
+        size = 1 if isinstance(ends, Bounds) else len(ends)
+        many = Centre.enough(epsilon, size, delta) if blocks is None else natural("blocks", blocks)
+        if method is None:
+            return names, Centre.best(ends, epsilon, many, rounds, delta, default)
+        chosen: Any = method
+        return names, Centre(ends, epsilon, many, rounds, delta, chosen, default=default)
+    if values is not None:
+        many = Vote.enough(values, epsilon) if blocks is None else blocks
+        rule: Any = method or "permute_and_flip"
+        return ("answer",), Vote(tuple(values), epsilon, many, rounds, rule, default)
+    if method is not None:
+        raise InvalidArgument("method", method, "left out where answers are anything", "give bounds or values")
+    if not delta:
+        remedy = "give bounds=(low, high) or values=[…], or have a budget with a δ"
+        raise InvalidArgument("bounds, values", None, "one of the two under a PureDP budget", remedy)
+    many = Agreement.enough(epsilon, delta * TESTED) if blocks is None else blocks
+    return ("answer",), Agreement(epsilon, delta * TESTED, many, rounds, default)
+
+
+def _ends(bounds: Any) -> tuple[tuple[str, ...], Bounds | tuple[Bounds, ...]]:
+    """Names and bounds of one number, or of several."""
+    if isinstance(bounds, Mapping):
+        if not bounds or not all(isinstance(name, str) for name in bounds):
+            raise InvalidArgument("bounds", bounds, "by name", 'write {"slope": (-1, 1), "intercept": (0, 10)}')
+        return tuple(bounds), tuple(_pair(one) for one in bounds.values())
+    if isinstance(bounds, Bounds):
+        return ("estimate",), bounds
+    listed = [*bounds] if isinstance(bounds, Sequence) and not isinstance(bounds, str) else []
+    if listed and all(isinstance(one, Bounds | tuple | list) for one in listed):
+        return tuple(f"estimate {place + 1}" for place in range(len(listed))), tuple(_pair(one) for one in listed)
+    return ("estimate",), _pair(bounds)
+
+
+def _pair(ends: Any) -> Bounds:
+    if isinstance(ends, Bounds):
+        return ends
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
+        raise InvalidArgument("bounds", ends, "a pair (low, high)", "declare what an answer may be: bounds=(0, 1)")
+    return Bounds(ends[0], ends[1])

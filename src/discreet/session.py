@@ -353,17 +353,20 @@ class Session:
         """The noisy sums, packed."""
 
         def run() -> bytes:
-            groups = self._groups(asked, asked.statement)
-            if not groups.exact:
-                groups = self._groups(asked, asked.written(wide=True))
-            return pack(asked.measurement.release(groups, asked.listed, source), source.private)
+            return pack(asked.measurement.release(self._measured(asked), asked.listed, source), source.private)
 
         return guarded(run)
+
+    def _measured(self, asked: Asked) -> Groups:
+        """What the engine gives, before any noise."""
+        groups = self._groups(asked, asked.statement)
+        return groups if groups.exact else self._groups(asked, asked.written(wide=True))
 
     def _groups(self, asked: Asked, statement: str) -> Groups:
         measurement = asked.measurement
         keys, owned = len(asked.query.aggregate.keys), measurement.weights is not None
-        return Groups.read(self._engine.run(statement), keys, measurement.statistics, owned, len(asked.ranked))
+        found, ranked = self._engine.run(statement), len(asked.ranked)
+        return Groups.read(found, keys, measurement.statistics, owned, ranked, asked.valued)
 
     def close(self) -> None:
         """Let go of the engine and the books."""

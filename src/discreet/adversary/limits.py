@@ -77,7 +77,8 @@ class LeastError:
     def verdict(self) -> str:
         """In plain words."""
         sure = f"{float(1 - self.beta) * 100:.6g} %"
-        said = f"No mechanism answers {self.what} with errors below {self.least:.4g} in {sure} of runs at {self._privacy}"
+        said = f"No mechanism answers {self.what} with errors below {self.least:.4g} in {sure} of runs"
+        said = f"{said} at {self._privacy}"
         if not self.achieved:
             return f"{said}."
         best = min(self.achieved, key=lambda line: line.error)

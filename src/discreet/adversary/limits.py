@@ -15,7 +15,7 @@ much on all data sets; one far from it may be, or the bound may be weak: bounds 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -32,9 +32,18 @@ from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise.entropy import Entropy
 from discreet.noise.uniform import uniform
+from discreet.synopses.domain import Attribute, Domain
 from discreet.synopses.workload import Workload
 
-__all__ = ["LeastError", "Line", "counter_error", "least_error", "queries_error"]
+__all__ = [
+    "LeastError",
+    "Line",
+    "counter_error",
+    "least_error",
+    "marginals_error",
+    "queries_error",
+    "runs_error",
+]
 
 WRITTEN = 1 << 21
 """Weights of a workload that are written down for the reconstruction bound, at most."""
@@ -206,6 +215,21 @@ def counter_error(
         Line("Laplace on every count", each, f"noise of scale {total:,}/ε each"),
     ]
     return LeastError(f"a count after each of {total:,} rounds", e, d, b, (bound,), tuple(achieved))
+
+
+def marginals_error(sizes: Mapping[str, int], order: int, **terms: Any) -> LeastError:
+    """Bounds for all counts of `order` attributes together, of attributes with so many values."""
+    domain = Domain(tuple(Attribute(name, tuple(range(size))) for name, size in sizes.items()))
+    return least_error(Workload.all_marginals(domain, order), **terms)
+
+
+def runs_error(size: int, kind: str, **terms: Any) -> LeastError:
+    """Bounds for all `prefixes`, or all `ranges`, of an ordered attribute with so many values."""
+    domain = Domain((Attribute("value", tuple(range(natural("size", size)))),))
+    makers = {"prefixes": Workload.prefixes, "ranges": Workload.ranges}
+    if kind not in makers:
+        raise InvalidArgument("kind", kind, "prefixes or ranges", "name one of the two")
+    return least_error(makers[kind](domain, "value"), **terms)
 
 
 def _of_workload(

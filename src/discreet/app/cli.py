@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.app.attack import attack_app
+from discreet.app.audit import audit_app
 from discreet.app.options import (
     Analyst,
     BoundsOption,
@@ -364,6 +366,8 @@ def demo(
 app.command()(synth)
 app.add_typer(budget_app, name="budget")
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(attack_app, name="attack")
+app.add_typer(audit_app, name="audit")
 
 
 def _settings(ctx: typer.Context) -> Settings:

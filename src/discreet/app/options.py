@@ -34,7 +34,7 @@ __all__ = [
     "complete_table",
 ]
 
-ORDER = ("init", "add", "query", "price", "synth", "budget", "ledger", "registry", "verify", "demo")
+ORDER = ("init", "add", "query", "price", "synth", "budget", "ledger", "registry", "verify", "attack", "audit", "demo")
 
 
 class Reporting(TyperGroup):

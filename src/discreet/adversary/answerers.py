@@ -36,7 +36,7 @@ from discreet.core.exact import Exactable, natural
 if TYPE_CHECKING:
     from discreet.session import Session
 
-__all__ = ["Answerer", "Answers", "FromConnection", "FromFile", "FromFunction", "FromSession"]
+__all__ = ["Answerer", "Answers", "FromConnection", "FromFile", "FromFunction", "FromSession", "connected", "reason"]
 
 Doubles = NDArray[np.float64]
 PATIENCE = 50
@@ -89,7 +89,7 @@ class FromFunction:
         try:
             found = Answers.of(self.function(queries))
         except Exception as error:
-            return Answers(np.full(len(queries), np.nan), {_reason(error): len(queries)})
+            return Answers(np.full(len(queries), np.nan), {reason(error): len(queries)})
         if found.values.size != len(queries):
             many = f"{found.values.size} answers"
             raise InvalidArgument("function", many, f"{len(queries)}, one for each query", "answer all, or NaN")
@@ -200,7 +200,7 @@ class FromConnection:
         """Every query is one statement, or two; a connection made here is closed again."""
         subsets = Subsets(self.template, self.column, self.people)
         subsets.check(queries)
-        opened, ours = _connected(self.connection)
+        opened, ours = connected(self.connection)
 
         def count(statement: str) -> float:
             cursor = opened.cursor()
@@ -234,7 +234,7 @@ def _one_by_one(
         try:
             values[index] = float(answer(queries.row(index)))
         except Exception as error:
-            reasons[_reason(error)] += 1
+            reasons[reason(error)] += 1
         else:
             if not np.isfinite(values[index]):
                 values[index], reasons["no number"] = np.nan, reasons["no number"] + 1
@@ -244,7 +244,7 @@ def _one_by_one(
     return Answers(values, dict(reasons))
 
 
-def _connected(connection: Any) -> tuple[Any, bool]:
+def connected(connection: Any) -> tuple[Any, bool]:
     """An open connection, and whether it is ours to close."""
     if not isinstance(connection, str | Path):
         if not callable(getattr(connection, "cursor", None)):
@@ -272,7 +272,7 @@ def _number(text: str | None) -> float:
         return np.nan
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """In one short line; what differs from question to question is mostly at its end."""
     words = " ".join(str(error).split())
     short = words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1] + "…"

@@ -15,7 +15,8 @@ narrowed: to 1.0 values on average, where the rule allows any
 [('sex = F', 2, 2)]
 
 `least` is the rule: suppressed counts are above 0 and below it. With `step`, published counts are rounded to multiples
-of it, and each is off by half a step at most. Combinations that a table does not list are 0. Tables that no people can have are reported in `contradictions`.
+of it, and each is off by half a step at most. Combinations that a table does not list are 0. Tables that no people can
+have are reported in `contradictions`.
 """
 
 from __future__ import annotations

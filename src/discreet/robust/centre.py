@@ -6,10 +6,10 @@ along a path of r steps: log-odds that move by ε/r at each step move by ε in a
 same ε₁, and all of them together cost ε: ε₁ = ε/d, or with a δ the largest for which their exact composition is (ε, δ).
 
 - `median`: the exponential mechanism on ranks at ε₁/r for replaced values (`Quantile`): a bounded range of ε₁.
-- `winsorized`: quartiles a, b at a third of ε₁, fences a − 1.5·(b − a) and b + 1.5·(b − a) held within the bounds, and
-  the mean of answers held within the fences, which moves by r·(fence to fence)/m, with Laplace noise for two thirds.
-  Answers are whole multiples of a 2²⁰th of the distance between the fences, so that the same event holds whatever
-  the fences (Smith 2011, with quartiles drawn together).
+- `winsorized`: quartiles a, b at a sixth of ε₁ each, fences a − 1.5·(b − a) and b + 1.5·(b − a) held within the bounds,
+  and the mean of answers held within the fences, which moves by r·(fence to fence)/m, with Laplace noise for two
+  thirds. Answers are whole multiples of a 2²⁰th of the distance between the fences, so that the same event holds
+  whatever the fences (Smith 2011). Quartiles are drawn on a coarse line: they only have to be near.
 - `trimmed`: the mean without the lowest and highest answers, by its smooth sensitivity at ε₁/r; no δ.
 - `mean`: moves by r·width/m; Laplace noise, or with a δ Gaussian noise on all coordinates, whichever is smaller (GUPT).
 
@@ -52,7 +52,7 @@ from discreet.core.rounding import float_down, float_up
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.line import Line
-from discreet.mechanisms.quantile import Quantile, Quantiles
+from discreet.mechanisms.quantile import Quantile
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.shape import Integers
 from discreet.robust.smooth import SmoothSensitivity
@@ -66,7 +66,9 @@ STEPS = 1 << 20
 FENCED = Fraction(1, 3)
 """The part of ε₁ that finds the fences of a Winsorised mean."""
 REACH = Fraction(3, 2)
-"""How far beyond the quartiles the fences are, in distances between them."""
+"""How far beyond the quartiles the fences are, in distances between them; a step at least."""
+COARSE = 1 << 12
+"""Steps of the line on which quartiles are drawn: fewer of them can be missed by fewer blocks."""
 SPREAD = 20
 """Where nothing is known of the answers of blocks, their deviation is taken to be so small a part of the bounds."""
 RANKS = 48
@@ -207,7 +209,7 @@ class Centre:
         """With probability 1 − β: of the median, how many of the ordered answers the result is off by; of the mean, how
         far noise takes it, as a part of the bounds. Others depend on the answers."""
         if self.method == "median":
-            return self.rounds * self._quantile(0).accuracy(beta)
+            return self.rounds * max(one.accuracy(beta) for (one,) in self._parts if isinstance(one, Quantile))
         if self.method == "mean" and self.noise is not None:
             return float_up(Fraction(self.noise.accuracy(beta)) / STEPS / self.count)
         return math.inf
@@ -232,7 +234,8 @@ class Centre:
             raise InvalidArgument("answers", columns.shape[1], f"{self.count}, one for each block", "give all of them")
         if self.noise is None:
             drawn = zip(self._parts, columns, strict=True)
-            return [float(one.release(column, entropy=source).values) for one, column in drawn], None
+            found = [float(one[0].release(column, entropy=source).values) for one, column in drawn]
+            return [_within(value, one) for value, one in zip(found, self.each, strict=True)], None
         held = [self._fenced(place, column, source) for place, column in enumerate(columns)]
         sums = [int(places.sum()) for _, places in held]
         if isinstance(self.noise, Gaussian):
@@ -241,8 +244,7 @@ class Centre:
             noisy = [int(self.noise.release(total, entropy=source).values) for total in sums]
         values = []
         for (line, _), total, one in zip(held, noisy, self.each, strict=True):
-            value = line.bounds.lower + line.step * Fraction(total, self.count)
-            values.append(float(min(max(value, one.lower), one.upper)))
+            values.append(_within(float(line.bounds.lower + line.step * Fraction(total, self.count)), one))
         return values, [float_up(line.step / self.count) for line, _ in held]
 
     def shown(self, values: Sequence[float], steps: Sequence[float] | None, private: bool) -> Release:
@@ -263,8 +265,9 @@ class Centre:
         """The answers on a line of `STEPS` places: between the bounds, or between fences that are drawn here."""
         bounds = self.each[place]
         if self.method == "winsorized":
-            low, high = (Fraction(end) for end in self._parts[place].release(answers, entropy=source).values.tolist())
-            wide = REACH * (high - low)
+            ends = [Fraction(each.release(answers, entropy=source).values) for each in self._parts[place]]
+            low, high = sorted(ends)
+            wide = max(REACH * (high - low), bounds.width / COARSE)
             # As doubles within the bounds: whatever the quartiles are, there are numbers between the fences.
             lower = max(float_up(bounds.lower), float_down(low - wide))
             bounds = Bounds(Fraction(lower), Fraction(min(float_down(bounds.upper), float_up(high + wide))))
@@ -272,24 +275,22 @@ class Centre:
         return line, line.places(answers)
 
     @cached_property
-    def _parts(self) -> tuple[Quantile | Quantiles | SmoothSensitivity, ...]:
+    def _parts(self) -> tuple[tuple[Quantile | SmoothSensitivity, ...], ...]:
         """For each coordinate, what is drawn from its answers before any noise is added to a sum."""
         if self.method == "mean":
             str(self.noise)
             return ()
         return tuple(self._drawn(place) for place in range(self.size))
 
-    def _drawn(self, place: int) -> Quantile | Quantiles | SmoothSensitivity:
-        bounds = self.each[place]
+    def _drawn(self, place: int) -> tuple[Quantile | SmoothSensitivity, ...]:
+        bounds, budget = self.each[place], self.share / self.rounds
         if self.method == "winsorized":
-            quartiles = (Fraction(1, 4), Fraction(3, 4))
-            return Quantiles(quartiles, self.share * FENCED / self.rounds, bounds, neighbours="replace")
+            step = bounds.width / COARSE or None
+            ranks = (Fraction(1, 4), Fraction(3, 4))
+            return tuple(Quantile(rank, budget * FENCED / 2, bounds, step, "replace") for rank in ranks)
         if self.method == "trimmed":
-            return SmoothSensitivity(TrimmedMean(self.trim), self.share / self.rounds, bounds, neighbours="replace")
-        return self._quantile(place)
-
-    def _quantile(self, place: int) -> Quantile:
-        return Quantile(Fraction(1, 2), self.share / self.rounds, self.each[place], neighbours="replace")
+            return (SmoothSensitivity(TrimmedMean(self.trim), budget, bounds, neighbours="replace"),)
+        return (Quantile(Fraction(1, 2), budget, bounds, neighbours="replace"),)
 
 
 @lru_cache(maxsize=256)
@@ -315,6 +316,10 @@ def _events(method: Method, share: Fraction, size: int, rounds: int) -> tuple[Ev
             fences = Repeated(BoundedRange(share * FENCED / 2), 2)
             each = (fences, LaplaceEvent(moved / (share * (1 - FENCED)), moved))
     return each if size == 1 else tuple(Repeated(event, size) for event in each)
+
+
+def _within(value: float, bounds: Bounds) -> float:
+    return min(max(value, float_up(bounds.lower)), float_down(bounds.upper))
 
 
 def _listed(values: Any) -> list[Any]:

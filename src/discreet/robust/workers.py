@@ -29,13 +29,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Event, Lock, Thread
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -256,12 +257,11 @@ def shipped(function: object) -> bytes:
 
     if not callable(function):
         raise InvalidArgument("function", function, "callable", "give a function of rows")
-    name = getattr(function, "__module__", None) or ""
-    module = sys.modules.get(name)
-    unknown = module is not None and name != "__main__" and PathFinder.find_spec(name.split(".")[0], sys.path) is None
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    by_value = module is not None and not _findable(module)
     reason = ""
     try:
-        if unknown and module is not None:
+        if by_value:
             cloudpickle.register_pickle_by_value(module)
         packed: bytes = cloudpickle.dumps(function)
         if len(packed) <= LARGEST:
@@ -270,11 +270,26 @@ def shipped(function: object) -> bytes:
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
     finally:
-        if unknown and module is not None:
+        if by_value:
             with suppress(ValueError):
                 cloudpickle.unregister_pickle_by_value(module)
     remedy = f"leave out what it refers to that stays in this process ({reason})"
     raise InvalidArgument("function", _named(function), "such that another process can be given it", remedy)
+
+
+def _findable(module: ModuleType) -> bool:
+    """Whether another process that is told its name finds this very module; what is no file needs not be found."""
+    if getattr(module, "__file__", None) is None or module.__name__ == "__main__":
+        return True
+    places: Sequence[str] | None = sys.path
+    spec, name = None, ""
+    for part in module.__name__.split("."):
+        name = f"{name}.{part}".lstrip(".")
+        spec = PathFinder.find_spec(name, places)
+        if spec is None:
+            return False
+        places = spec.submodule_search_locations
+    return spec is not None and spec.origin == module.__file__
 
 
 def _unloadable(function: object, reason: str) -> InvalidArgument:

@@ -1,0 +1,196 @@
+"""Blocks in processes of their own: whatever a function does, the others do not notice, and nobody is told."""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import InvalidArgument
+from discreet.robust.nursery import MOST
+from discreet.robust.workers import Limits, Workers
+
+SEEN: list[int] = []
+LOCK = threading.Lock()
+LIMITS = Limits(seconds=3, memory=1 << 28, workers=2)
+
+
+def run(
+    function: Callable[[Any], Any], blocks: list[Any], size: int | None = 1, limits: Limits = LIMITS
+) -> list[float | bytes | None]:
+    with Workers(function, size, "rows", limits) as workers:
+        found = workers.answers(lambda place: pickle.dumps(blocks[place]), len(blocks))
+    return [answer if size is None or answer is None else float(np.frombuffer(answer)[0]) for answer in found]
+
+
+def misbehaving(folder: str) -> Callable[[str], Any]:
+    """A function with a habit for each block."""
+
+    def function(habit: str) -> Any:
+        if habit == "raises":
+            raise ValueError(habit)
+        if habit == "exits":
+            sys.exit(0)
+        if habit == "dies":
+            os._exit(0)
+        if habit == "loops":
+            while True:
+                pass
+        if habit == "sleeps":
+            time.sleep(3600)
+        if habit == "hogs":
+            return sum(len(bytearray(1 << 25)) for _ in [bytearray(1 << 25) for _ in range(1000)])
+        if habit == "recurses":
+            return function(habit)
+        if habit == "kills":
+            os.kill(os.getppid(), 9)
+            time.sleep(3600)
+        if habit == "leaves a child":
+            if os.fork() == 0:
+                os.setsid()
+                time.sleep(3600)
+            return 5.0
+        if habit == "long":
+            return np.zeros(MOST)
+        if habit == "prints":
+            print("a secret")
+            print("a secret", file=sys.stderr)
+            os.write(1, b"a secret")
+        if habit in ("writes", "makes a folder"):
+            path = Path(folder) / habit
+            _ = path.mkdir() if habit == "makes a folder" else path.write_text("x")
+            return 5.0
+        if habit == "calls out":
+            with socket.socket() as out:
+                out.connect(("127.0.0.1", int(Path(folder, "port").read_text())))
+            return 5.0
+        return {"text": "1.5", "nan": float("nan"), "infinite": float("inf"), "two": [1.0, 2.0], "none": None}.get(
+            habit, 1.0
+        )
+
+    return function
+
+
+HABITS = ["raises", "exits", "dies", "loops", "sleeps", "hogs", "recurses", "kills", "long", "writes", "makes a folder"]
+HABITS += ["calls out", "text", "nan", "infinite", "two", "none"]
+
+
+def test_whatever_a_block_does_it_has_no_answer_and_the_others_have_theirs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (tmp_path / "port").write_text(str(server.getsockname()[1]))
+        blocks = ["good", *(part for habit in HABITS for part in (habit, "good")), "prints", "leaves a child"]
+        found = run(misbehaving(str(tmp_path)), blocks)
+    answers = dict(zip(blocks, found, strict=True))
+    assert [place for place, block in enumerate(blocks) if block == "good" and found[place] != 1.0] == []
+    assert {habit: answers[habit] for habit in HABITS} == dict.fromkeys(HABITS)
+    assert (answers["prints"], answers["leaves a child"]) == (1.0, 5.0)
+    assert capfd.readouterr() == ("", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["port"]
+
+
+def test_no_run_sees_what_another_changed() -> None:
+    held = {"calls": 0}
+
+    def counting(rows: list[int]) -> int:
+        import numpy
+
+        held["calls"] += 1
+        rows.append(1)
+        SEEN.append(1)
+        numpy.seen = getattr(numpy, "seen", 0) + 1
+        os.environ["SEEN"] = os.environ.get("SEEN", "") + "x"
+        return held["calls"] + len(rows) + len(SEEN) + numpy.seen + len(os.environ["SEEN"])
+
+    assert run(counting, [[], [], [], []]) == [5.0] * 4
+    assert (held, SEEN) == ({"calls": 0}, [])
+
+
+def test_a_child_has_its_own_rows_and_little_else() -> None:
+    os.environ["DISCREET_SECRET"] = "known"
+
+    def looks(rows: Any) -> tuple[Any, ...]:
+        import gc
+
+        found = sum(isinstance(thing, list) and thing[:1] == ["row"] for thing in gc.get_objects())
+        descriptors = len(os.listdir("/proc/self/fd")) - 1
+        return found, descriptors, os.environ.get("DISCREET_SECRET")
+
+    try:
+        answers = run(looks, [["row", place] for place in range(4)], None)
+    finally:
+        del os.environ["DISCREET_SECRET"]
+    assert set(answers) == {b'{"t": [1, 4, null]}'}
+
+
+def test_each_run_draws_numbers_of_its_own() -> None:
+    answers = run(lambda rows: np.random.random(), [0, 0, 0])
+    assert len(set(answers)) == 3
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda rows, lock=LOCK: lock, (LOCK, 1).__getitem__, 3, "np.mean"],
+    ids=["default", "bound", "number", "text"],
+)
+def test_what_cannot_be_sent_is_refused(function: Any) -> None:
+    with pytest.raises(InvalidArgument, match="function=") as caught:
+        run(function, [1])
+    assert caught.value.remedy
+
+
+def test_what_cannot_be_loaded_is_refused_with_the_reason(tmp_path: Path) -> None:
+    class Unloadable:
+        def __reduce__(self) -> Any:
+            return __import__, ("no_such_module",)
+
+    held = Unloadable()
+    with pytest.raises(InvalidArgument, match="No module named 'no_such_module'"):
+        run(lambda rows: held, [1])
+
+
+def test_modules_of_a_script_and_lambdas_are_found(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def twice(rows):\n    return 2 * rows\n")
+    program = (
+        "import pickle, mine\nfrom discreet.robust.workers import *\n"
+        "def thrice(rows): return mine.twice(rows) + rows\n"
+        "for f in (mine.twice, thrice, lambda rows: thrice(rows) + 1):\n"
+        "    with Workers(f, None, 'rows', Limits(workers=1)) as w:\n"
+        "        print(w.answers(lambda place: pickle.dumps(7), 1))\n"
+    )
+    (tmp_path / "script.py").write_text(program)
+    ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ran.stdout == "[b'14']\n[b'21']\n[b'22']\n", ran.stderr
+
+
+def test_padded_blocks_take_all_their_time_and_an_interrupt_ends_everything() -> None:
+    limits = Limits(seconds="0.3", workers=1, padded=True)
+    begun = time.monotonic()
+    assert run(lambda rows: 1.0, [1, 1], limits=limits) == [1.0, 1.0]
+    assert time.monotonic() - begun >= 0.6
+
+    def interrupt(share: float) -> None:
+        raise KeyboardInterrupt
+
+    with Workers(lambda rows: time.sleep(3600), 1, "rows", Limits(seconds=3600, workers=1)) as workers:
+        slot = workers._slots[0]
+        with pytest.raises(KeyboardInterrupt):
+            workers.answers(lambda place: pickle.dumps(1), 1, interrupt)
+    assert slot._process.poll() is not None
+
+
+@pytest.mark.parametrize(
+    "asked", [{"seconds": 0}, {"seconds": 10**6}, {"memory": 10}, {"workers": 0}, {"padded": 1}], ids=str
+)
+def test_limits_are_checked(asked: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=next(iter(asked))):
+        Limits(**asked)

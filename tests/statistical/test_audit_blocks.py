@@ -52,9 +52,9 @@ def test_an_aggregate_keeps_to_its_loss(name: str, mechanism: Any, d: Any, d_pri
 
 @pytest.mark.parametrize("method", ["median", "mean"])
 def test_answers_counted_once_where_a_unit_moves_them_all_are_accused(method: Any) -> None:
-    """As if each unit were in one block of twelve, where rounds put it in each of them."""
-    wrong = Centre(BOUNDS, 1, 12, method=method)
-    low = np.linspace(0.1, 0.9, 12)
+    """As if each unit were in one block of thirty, where rounds put it in each of them."""
+    wrong = Centre(BOUNDS, 1, 30, method=method)
+    low = np.linspace(0.5, 3.5, 30)
     assert audit(said(wrong), low, 8 - low, samples=SAMPLES).violates(wrong.loss)
 
 

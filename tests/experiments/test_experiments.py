@@ -4,7 +4,7 @@ import doctest
 import importlib
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
@@ -25,8 +25,11 @@ SCRIPTS = (
     "projection",
     "randomized_response",
     "robust_scale",
+    "significant_features",
     "small_database",
+    "stable_privacy",
     "staircase",
+    "subsampled",
 )
 AXES = {
     "base_generators": "worst error, records",
@@ -40,8 +43,11 @@ AXES = {
     "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
     "robust_scale": "releases without an answer within a factor of 2",
+    "significant_features": "releases without the right answer",
     "small_database": "people that the worst query is off by",
+    "stable_privacy": "the least that an audit leaves",
     "staircase": "E|noise| / Δ",
+    "subsampled": "runs of the function",
 }
 
 
@@ -137,6 +143,43 @@ def _perverse(boosting: type) -> type:
     return Perverse
 
 
+def _telling(mode: Callable[..., Any]) -> Callable[..., Any]:
+    """The mode, and how many votes there were."""
+
+    def wrong(*arguments: Any, **options: Any) -> Any:
+        class Telling(type(mode(*arguments, **options))):
+            def release(self, data: Any, **options: Any) -> Any:
+                return replace(super().release(data, **options), values=len(data))
+
+        honest = mode(*arguments, **options)
+        return Telling(**{field.name: getattr(honest, field.name) for field in fields(honest)})
+
+    return wrong
+
+
+def _silent(subsampled: type) -> type:
+    """Never an answer."""
+
+    class Silent(subsampled):
+        def release(self, data: Any, **options: Any) -> Any:
+            return replace(super().release(data, **options), values=None)
+
+    return Silent
+
+
+def _shy(raw: type) -> type:
+    """Chances as for a quarter of ε and a billionth of δ."""
+
+    class Shy(raw):
+        def release(self, choices: Any, **options: Any) -> Any:
+            return replace(self, delta=self.delta / 10**9, epsilon=self.epsilon / 4)._release(choices, **options)
+
+        def _release(self, choices: Any, **options: Any) -> Any:
+            return super().release(choices, **options)
+
+    return Shy
+
+
 PLANTED = {
     "base_generators": ("LinearGenerator", _mistaken),
     "boosting": ("Boosting", _perverse),
@@ -149,8 +192,11 @@ PLANTED = {
     "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
     "robust_scale": ("StabilityTest", lambda test: lambda epsilon, delta, rule: test(epsilon, 8 * delta, rule)),
+    "significant_features": ("RawData", _shy),
     "small_database": ("SmallDatabase", _mistaken),
+    "stable_privacy": ("mode", _telling),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
+    "subsampled": ("SubsampledRelease", _silent),
 }
 
 

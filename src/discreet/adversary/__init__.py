@@ -3,7 +3,9 @@
 `audit` runs any mechanism and gives a lower bound on its ε at a stated confidence; `Comparison` compares two output
 distributions exactly where they can be written down; `measured_sensitivity` measures how far a function moves between
 neighbours. `reconstruct` reads secret bits off answers about groups, `reconstruct_tables` people off published tables;
-`least_error` says how wrong private answers have to be.
+`least_error` says how wrong private answers have to be. `how_anonymous`, `uniqueness`, `intersect` and `match` find
+records of people in tables without names, `difference`, `track` and `unsuppress` values of people in aggregates,
+`trace_means` and `trace_rows` those who are in the data.
 
 >>> from discreet.core.losses import PureDP
 >>> found = audit(lambda rows: f"{len(rows)} rows", [1, 2], [1, 2, 3], samples=2000)
@@ -19,48 +21,93 @@ from discreet.adversary.reachability import Comparison
 from discreet.adversary.sensitivity import MeasuredSensitivity, measured_sensitivity
 
 if TYPE_CHECKING:
+    from discreet.adversary.aggregates import OfConnection, OfSession, Restricted
+    from discreet.adversary.anonymity import Anonymity, Uniqueness, how_anonymous, uniqueness
     from discreet.adversary.answerers import Answers, FromConnection, FromFile, FromFunction, FromSession
     from discreet.adversary.census import TableReconstruction, reconstruct_tables
     from discreet.adversary.chance import epsilon_proven, most_by_chance
+    from discreet.adversary.differencing import Differencing, difference, track
+    from discreet.adversary.fingerprints import FingerprintCode
+    from discreet.adversary.intersection import Intersection, intersect
     from discreet.adversary.limits import LeastError, counter_error, least_error, queries_error
+    from discreet.adversary.matching import Items, Matching, match
+    from discreet.adversary.nearness import Marginals, trace_rows
     from discreet.adversary.queries import Hadamard, Listed
     from discreet.adversary.reconstruction import Reconstruction, reconstruct
+    from discreet.adversary.signatures import SignedData
+    from discreet.adversary.suppression import Suppression, margins, unsuppress
     from discreet.adversary.tables import Tables
+    from discreet.adversary.tracing import Tracing, power_of_means, trace_means
 
 __all__ = [
+    "Anonymity",
     "Answers",
     "Audit",
     "Comparison",
+    "Differencing",
+    "FingerprintCode",
     "FromConnection",
     "FromFile",
     "FromFunction",
     "FromSession",
     "Hadamard",
+    "Intersection",
+    "Items",
     "LeastError",
     "Listed",
+    "Marginals",
+    "Matching",
     "MeasuredSensitivity",
+    "OfConnection",
+    "OfSession",
     "Reconstruction",
+    "Restricted",
+    "SignedData",
+    "Suppression",
     "TableReconstruction",
     "Tables",
+    "Tracing",
+    "Uniqueness",
     "audit",
     "counter_error",
+    "difference",
     "epsilon_proven",
+    "how_anonymous",
+    "intersect",
     "least_error",
+    "margins",
+    "match",
     "measured_sensitivity",
     "most_by_chance",
+    "power_of_means",
     "queries_error",
     "reconstruct",
     "reconstruct_tables",
+    "trace_means",
+    "trace_rows",
+    "track",
+    "uniqueness",
+    "unsuppress",
 ]
 
 _HOMES = {
+    "aggregates": ("OfConnection", "OfSession", "Restricted"),
+    "anonymity": ("Anonymity", "Uniqueness", "how_anonymous", "uniqueness"),
     "answerers": ("Answers", "FromConnection", "FromFile", "FromFunction", "FromSession"),
     "census": ("TableReconstruction", "reconstruct_tables"),
     "chance": ("epsilon_proven", "most_by_chance"),
+    "differencing": ("Differencing", "difference", "track"),
+    "fingerprints": ("FingerprintCode",),
+    "intersection": ("Intersection", "intersect"),
     "limits": ("LeastError", "counter_error", "least_error", "queries_error"),
+    "matching": ("Items", "Matching", "match"),
+    "nearness": ("Marginals", "trace_rows"),
     "queries": ("Hadamard", "Listed"),
     "reconstruction": ("Reconstruction", "reconstruct"),
+    "signatures": ("SignedData",),
+    "suppression": ("Suppression", "margins", "unsuppress"),
     "tables": ("Tables",),
+    "tracing": ("Tracing", "power_of_means", "trace_means"),
 }
 """Where names are from that are loaded when they are asked for."""
 

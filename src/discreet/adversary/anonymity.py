@@ -5,7 +5,7 @@ occurs k times; it is l-diverse if each such group has l different values of the
 Machanavajjhala and others 2007). Neither protects against a second table (`intersection`).
 
 >>> table = {"age": ["50-60"] * 2 + ["60-70"] * 3, "illness": ["flu", "flu", "gout", "flu", "asthma"]}
->>> found = anonymity(table, ["age"], "illness")
+>>> found = how_anonymous(table, ["age"], "illness")
 >>> found.k, found.diversity, found.known
 (2, 1, 2)
 >>> found.verdict
@@ -18,19 +18,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 from typing import Any
 
 import numpy as np
 
-from discreet.adversary.figures import altair, styled
+from discreet.adversary.figures import bars
 from discreet.adversary.findings import Finding, judged
 from discreet.adversary.records import Codes, Records
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import natural
 
-__all__ = ["Anonymity", "Combination", "Uniqueness", "anonymity", "uniqueness"]
+__all__ = ["Anonymity", "Combination", "Uniqueness", "how_anonymous", "uniqueness"]
 
 MOST_COMBINATIONS = 20_000
 MOST_SHOWN = 8
@@ -100,8 +100,20 @@ class Anonymity(Finding):
         ]
         return said if self.diversity is None else [*said, ("l", f"{self.diversity:,} values of {self.sensitive}")]
 
+    def plot(self) -> Any:
+        """In how large groups records are."""
+        ends = [1, 2, 3, 5, 10, 20, 50, 100, int(self.sizes.max()) + 1]
+        spans = [(low, high) for low, high in pairwise(ends) if low < high]
+        counts = {
+            f"{low}" if high == low + 1 else f"{low} to {high - 1}": float(
+                self.sizes[(self.sizes >= low) & (self.sizes < high)].sum()
+            )
+            for low, high in spans
+        }
+        return bars(counts, self.verdict, "records, by the size of their group")
 
-def anonymity(source: Any, columns: Sequence[str], sensitive: str | None = None) -> Anonymity:
+
+def how_anonymous(source: Any, columns: Sequence[str], sensitive: str | None = None) -> Anonymity:
     """Groups the records of a table by what may be known of people."""
     records = Records.read(source)
     groups = records.groups(columns)
@@ -163,18 +175,9 @@ class Uniqueness(Finding):
 
     def plot(self) -> Any:
         """The combinations that single out most."""
-        alt = altair()
         shown = sorted(self.found, key=lambda each: -each.unique)[:MOST_SHOWN]
-        rows = [{"columns": " + ".join(each.columns), "share": each.unique / self.records} for each in shown]
-        bars = (
-            alt.Chart(alt.Data(values=rows))
-            .mark_bar(color="#d55e00")
-            .encode(
-                x=alt.X("share:Q", title="records that are alone", axis=alt.Axis(format="%")),
-                y=alt.Y("columns:N", title=None, sort=None, axis=alt.Axis(labelLimit=360)),
-            )
-        )
-        return styled(bars.properties(width=380, height=alt.Step(26)), self.verdict)
+        shares = {" + ".join(each.columns): each.unique / self.records for each in shown}
+        return bars(shares, self.verdict, "records that are alone", percent=True)
 
 
 def uniqueness(

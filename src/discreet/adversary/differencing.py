@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.adversary.aggregates import Aggregate, Questions
 from discreet.adversary.chance import most_by_chance
+from discreet.adversary.figures import bars
 from discreet.adversary.findings import Finding, judged
 from discreet.core.errors import InvalidArgument
 
@@ -126,6 +128,19 @@ class Differencing(Finding):
             ("questions", f"{self.asked:,} asked, {self.answered:,} answered"),
         ]
         return said + [("refused", f"{count:,} × {why}") for why, count in self.reasons.items()]
+
+    def plot(self) -> Any:
+        """How far apart the estimates of a value are, from their middle: the values themselves are not shown."""
+        off = np.abs(self.estimates - np.nanmedian(self.estimates, axis=1, keepdims=True)) / self.resolution
+        given = off[np.isfinite(off)]
+        ends = [0.0, 0.5, 1, 2, 5, 10, 100, np.inf]
+        shares = {
+            f"{low:g} to {high:g}" if high < np.inf else f"above {low:g}": float(
+                ((given >= low) & (given < high)).sum()
+            )
+            for low, high in pairwise(ends)
+        }
+        return bars(shares, self.verdict, "estimates, by how far they are from the middle one (in resolutions)")
 
     def secrets(self) -> dict[str, Any]:
         """The values."""

@@ -6,7 +6,7 @@ Altair is loaded when a figure is drawn.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discreet.sql.exports import library
 
-__all__ = ["COLOURS", "altair", "dots", "histogram", "styled"]
+__all__ = ["COLOURS", "altair", "bars", "dots", "histogram", "styled"]
 
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 INK, QUIET, LINE = "#22303c", "#5b6b78", "#e3e8ec"
@@ -57,6 +57,21 @@ def histogram(estimate: NDArray[np.float64], truth: NDArray[np.int64] | None, ti
     )
     cut = alt.Chart(alt.Data(values=[{"at": 0.5}])).mark_rule(color=INK, strokeDash=[4, 4]).encode(x="at:Q")
     return styled((bars + cut).properties(width=520, height=260), title)
+
+
+def bars(values: Mapping[str, float], title: str, axis: str, *, percent: bool = False) -> Any:
+    """One bar for each name, in their order."""
+    alt = altair()
+    rows = [{"name": name, "value": value} for name, value in values.items()]
+    drawn = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_bar(color=COLOURS[1])
+        .encode(
+            x=alt.X("value:Q", title=axis, axis=alt.Axis(format="%" if percent else "~s")),
+            y=alt.Y("name:N", title=None, sort=None, axis=alt.Axis(labelLimit=360)),
+        )
+    )
+    return styled(drawn.properties(width=420, height=alt.Step(26)), title)
 
 
 def dots(names: Sequence[str], values: Sequence[float], kinds: Sequence[str], title: str, axis: str) -> Any:

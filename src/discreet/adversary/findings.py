@@ -7,6 +7,8 @@ fields, and in `as_record(reveal=True)`.
 ...     verdict = "HELD: nobody stands out."
 ...     def lines(self):
 ...         return [("records", "9")]
+...     def plot(self):
+...         return None
 >>> print(Example())
 HELD: nobody stands out.
 records: 9
@@ -55,6 +57,10 @@ class Finding(ABC):
     def as_record(self, *, reveal: bool = False) -> dict[str, Any]:
         """For JSON; the secrets only if asked for."""
         return {"verdict": self.verdict, **dict(self.lines()), **(self.secrets() if reveal else {})}
+
+    @abstractmethod
+    def plot(self) -> Any:
+        """A picture that shows no secret."""
 
     def secrets(self) -> dict[str, Any]:
         """What was found out about people."""

@@ -3,8 +3,8 @@
 Zhao Lina is 56. The first hospital blurs ages and postcodes until nobody stands out, the second did so too; but a woman
 between 50 and 60 who was a patient of both has the one illness that is in both tables.
 
->>> from discreet.adversary.anonymity import anonymity
->>> anonymity(FIRST_NAMED, ["age"]).k, anonymity(FIRST, ["age", "sex", "postcode"], "diagnosis").k
+>>> from discreet.adversary.anonymity import how_anonymous
+>>> how_anonymous(FIRST_NAMED, ["age"]).k, how_anonymous(FIRST, ["age", "sex", "postcode"], "diagnosis").k
 (1, 2)
 
 The tables are 5.1 to 5.3 of the textbook chapter on data privacy that this demonstration follows, in English.

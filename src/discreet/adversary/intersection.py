@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.adversary.figures import bars
 from discreet.adversary.findings import Finding, judged
 from discreet.adversary.records import Records
 from discreet.core.errors import InvalidArgument
@@ -77,6 +78,12 @@ class Intersection(Finding):
         said = [("people", f"{len(self.left):,} looked for, {self.present:,} with rows that fit in every table")]
         sides = [(f"pinned by {name} alone", sets) for name, sets in self.alone.items()]
         return said + [(name, _told(sets)) for name, sets in [*sides, ("pinned by all together", self.left)]]
+
+    def plot(self) -> Any:
+        """How many people are left with one value, by table."""
+        sides = {f"{name} alone": sets for name, sets in self.alone.items()} | {"all together": self.left}
+        shares = {name: sum(len(values) == 1 for values in sets) / len(sets) for name, sets in sides.items()}
+        return bars(shares, self.verdict, f"people whose {self.sensitive} is left without a doubt", percent=True)
 
     def secrets(self) -> dict[str, Any]:
         """Whose value is which."""

@@ -34,7 +34,7 @@ from discreet.core.errors import InvalidArgument
 __all__ = ["Items", "Matching", "match"]
 
 ECCENTRICITY = 1.5
-LUCK = 1e-9
+LUCK = 1e-6
 """The test of claims against those about controls calls luck an attack with this chance, at most."""
 
 Doubles = NDArray[np.float64]
@@ -190,7 +190,7 @@ class Matching(Finding):
 
     @property
     def _by_luck(self) -> int:
-        """Right claims that guessing exceeds with a chance of one in 10⁹."""
+        """Right claims that guessing exceeds with a chance of one in a million."""
         from scipy.stats import binom
 
         return int(binom.isf(LUCK, self.people, 1 / self.records))

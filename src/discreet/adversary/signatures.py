@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.adversary.figures import bars
 from discreet.adversary.findings import Finding
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive
@@ -100,6 +101,11 @@ class Sanitization(Finding):
             ("people exposed", f"{self.exposed:,}"),
             ("forged", f"{self.forged:,}"),
         ]
+
+    def plot(self) -> Any:
+        """Valid rows among the synthetic ones."""
+        shares = {"valid": len(self.valid) / self.synthetic, "not valid": 1 - len(self.valid) / self.synthetic}
+        return bars(shares, self.verdict, "synthetic rows", percent=True)
 
     def secrets(self) -> dict[str, Any]:
         """The rows of people."""

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.adversary.figures import bars
 from discreet.adversary.findings import Finding, judged
 from discreet.adversary.tables import Table, Tables, columns_of
 from discreet.core.errors import InvalidArgument
@@ -39,6 +40,7 @@ WHOLE_UP_TO = 400
 SECONDS = 5.0
 """For one program in whole people; after that its linear bounds are kept."""
 SLACK = 1e-6
+MOST_SHOWN = 10
 
 Doubles = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -103,6 +105,13 @@ class Suppression(Finding):
             ]
             said[-1] = (said[-1][0], f"{said[-1][1]} allows {rule}")
         return said + [("contradiction", words) for words in self.contradictions]
+
+    def plot(self) -> Any:
+        """How many numbers are left of the counts."""
+        sizes = [MOST_SHOWN if cell.high is None else cell.high - cell.low + 1 for cell in self.cells]
+        held = {f"{size}": float(sizes.count(size)) for size in range(1, MOST_SHOWN)}
+        held[f"{MOST_SHOWN} or more"] = float(sum(size >= MOST_SHOWN for size in sizes))
+        return bars(held, self.verdict, "suppressed counts, by the numbers that are left of them")
 
     def secrets(self) -> dict[str, Any]:
         """The counts."""

@@ -13,6 +13,7 @@ from discreet.core.events import to_json
 from discreet.sql.canonical import canonical
 from discreet.sql.dialect import Dialect
 from discreet.sql.measurement import Measurement
+from discreet.sql.modes import Mode
 from discreet.sql.plan import Expression, Query
 from discreet.sql.planner import Budget, Expected, expected, loss_of, plan, words
 from discreet.sql.quantiles import Cells, Rank
@@ -29,7 +30,7 @@ class Asked:
 
     query: Query
     sums: Sums
-    ranked: list[tuple[Expression, Rank]]
+    ranked: list[tuple[Expression, Rank | Mode]]
     listed: list[tuple[Any, ...]] | None
     measurement: Measurement
     epsilon: Fraction
@@ -84,6 +85,11 @@ class Asked:
         return json.dumps(said)
 
     @property
+    def valued(self) -> list[int]:
+        """Which of the ranked count values as they are."""
+        return [place for place, (_, rank) in enumerate(self.ranked) if isinstance(rank, Mode)]
+
+    @property
     def errors(self) -> tuple[Expected, ...]:
         """How far each column is likely off."""
         return expected(self.query, self.sums, self.measurement)
@@ -94,7 +100,7 @@ class Asked:
 
     def written(self, wide: bool = False) -> str:
         """What the engine runs; at row level, with `wide` sums only if others could not hold them."""
-        cells = [(argument, rank.cells) for argument, rank in self.ranked]
+        cells = [(argument, None if isinstance(rank, Mode) else rank.cells) for argument, rank in self.ranked]
         measurement = self.measurement
         return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect, wide)
 
@@ -120,16 +126,15 @@ def _listed_keys(query: Query) -> list[tuple[Any, ...]] | None:
     return list(product(*lists)) if len(lists) == len(query.aggregate.keys) else None
 
 
-def _ranked(query: Query, keys: int | None) -> list[tuple[Expression, Rank]]:
-    """The arguments and ranks of the quantiles, with cells chosen by what is declared."""
-    found = []
+def _ranked(query: Query, keys: int | None) -> list[tuple[Expression, Rank | Mode]]:
+    """The arguments of ranks and modes, with cells and values chosen by what is declared."""
+    found: list[tuple[Expression, Rank | Mode]] = []
     for measure in query.aggregate.measures:
-        if measure.function not in RANKED or measure.argument is None or measure.bounds is None:
+        if measure.function not in RANKED or measure.argument is None:
             continue
-        cells = Cells.of(measure.bounds, whole=measure.argument.type == "integer", keys=keys)
-        if measure.function == "quantile":
-            rank = Rank.quantile(measure.rank or Fraction(0), cells)
-        else:
-            rank = Rank.least(cells) if measure.function == "min" else Rank.largest(cells)
-        found.append((measure.argument, rank))
+        if measure.function == "mode":
+            found.append((measure.argument, Mode(None if measure.values is None else measure.values.values)))
+        elif measure.bounds is not None:
+            cells = Cells.of(measure.bounds, whole=measure.argument.type == "integer", keys=keys)
+            found.append((measure.argument, Rank.of(measure.function, measure.rank, cells)))
     return found

@@ -31,6 +31,7 @@ from typing import Any
 
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import ApproxDP, Loss, PureDP, RenyiDP
+from discreet.core.unstable import Unstable
 
 __all__ = ["brief", "loss", "loss_record", "number", "percent", "places", "plain", "rational", "shown"]
 
@@ -67,6 +68,8 @@ def shown(value: Any) -> str:
     """A key, or a value without an interval."""
     if value is None:
         return "–"
+    if isinstance(value, Unstable):
+        return value.symbol
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value).replace("-", "−")
     if not isinstance(value, float) or not math.isfinite(value):
@@ -80,6 +83,8 @@ def plain(value: Any) -> Any:
     """A value as JSON and CSV can hold it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    if isinstance(value, Unstable):
+        return value.symbol
     return value.isoformat() if isinstance(value, date) else value
 
 

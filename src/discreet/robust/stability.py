@@ -32,9 +32,8 @@ from typing import Literal, get_args
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, count, probability
-from discreet.core.losses import Loss
-from discreet.core.numerals import loss as in_words
 from discreet.core.rounding import exp_up, expm1_down, log_up, shorten_down
+from discreet.core.unstable import Unstable
 from discreet.noise.entropy import Entropy
 from discreet.noise.laplace import discrete_laplace
 from discreet.noise.uniform import bernoulli
@@ -48,20 +47,6 @@ _BITS = 256
 _ONE = 1 << _BITS
 _FAR = 64
 """How many scales of Laplace noise past its threshold a distance is followed: noise never makes up for that."""
-
-
-@dataclass(frozen=True)
-class Unstable:
-    """⊥: the data is too near to data with another answer. It is an outcome like any other, and costs the same."""
-
-    loss: Loss
-
-    def __bool__(self) -> bool:
-        """No answer."""
-        return False
-
-    def __str__(self) -> str:
-        return f"not stable enough to answer; this cost {in_words(self.loss)}"
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,20 @@ import numpy as np
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Exactable, probability
 from discreet.core.losses import Loss
+from discreet.core.unstable import Unstable
 from discreet.sql import exports
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import quoted
 from discreet.sql.evaluation import desk
 from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.modes import Chosen
 from discreet.sql.notes import by_luck, notes
 from discreet.sql.plan import Literal, Measure, Query, Ref
-from discreet.sql.quantiles import Drawn
+from discreet.sql.quantiles import Released
 from discreet.sql.relations import names_in
 from discreet.sql.selection import text_of
 from discreet.sql.spans import Spans
+from discreet.sql.spreads import Drawn
 from discreet.sql.statistics import RANKED, Sums
 from discreet.sql.tally import Tally
 
@@ -141,7 +144,7 @@ def pack(noisy: Noisy, private: bool) -> bytes:
         "norms": noisy.norms,
         "heavy": noisy.heavy,
         "hidden_below": noisy.hidden_below,
-        "drawn": [[[each.value, each.low, each.high] for each in column] for column in noisy.drawn],
+        "drawn": [[_stored(each) for each in column] for column in noisy.drawn],
         "tally": None if noisy.tally is None else [noisy.tally.lost, noisy.tally.kept, noisy.tally.deviation],
         "private": private,
     }
@@ -156,7 +159,7 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     sums = doubles.reshape(len(keys), len(stored["scales"]))
     norms = None if stored["norms"] is None else tuple(stored["norms"])
     heavy = tuple((base, slope) for base, slope in stored["heavy"])
-    drawn = tuple(tuple(Drawn(*each) for each in column) for column in stored["drawn"])
+    drawn = tuple(_restored(column) for column in stored["drawn"])
     tally = None if stored.get("tally") is None else Tally(*stored["tally"])
     noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn, tally)
     return noisy, stored["private"]
@@ -181,9 +184,9 @@ def assemble(
     ]
     answers = zip(*columns, strict=True) if columns else [()] * len(noisy.keys)
     table = [(place, *key, *row) for place, (key, row) in enumerate(zip(noisy.keys, answers, strict=True))]
-    shown = _post_process(query, table)
+    shown = _refused(query, _post_process(query, table), noisy, loss)
     spans = Spans(sums, measures, measurement, noisy)
-    indices = {measure.name: index for index, measure in enumerate(measures)}
+    indices = {measure.name: index for index, measure in enumerate(measures) if measure.function != "mode"}
     measured = {
         output.name: indices[output.expression.name]
         for output in query.outputs
@@ -212,6 +215,23 @@ def _keys(query: Query) -> Iterator[str]:
             yield output.name
 
 
+def _refused(query: Query, shown: list[tuple[Any, ...]], noisy: Noisy, loss: Loss) -> list[tuple[Any, ...]]:
+    """The rows with ⊥ where a measure has no value; what is computed from it is NULL."""
+    ranked = [measure.name for measure in query.aggregate.measures if measure.function in RANKED]
+    columns = dict(zip(ranked, noisy.drawn, strict=True))
+    without = {
+        (place, output)
+        for output, named in enumerate(query.outputs, 1)
+        if isinstance(named.expression, Ref)
+        for place, each in enumerate(columns.get(named.expression.name, ()))
+        if isinstance(each, Chosen) and not each.stable
+    }
+    if not without:
+        return shown
+    refusal = Unstable(loss)
+    return [tuple(refusal if (row[0], i) in without else value for i, value in enumerate(row)) for row in shown]
+
+
 def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Outputs, HAVING, ORDER BY and LIMIT, by the same functions as on rows; ties keep the order of the keys."""
     aggregate = query.aggregate
@@ -224,7 +244,7 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
 
     kinds = [key.expression.type for key in aggregate.keys]
     listing = ", ".join(
-        "(" + ", ".join([str(row[0]), *_cells(row[1:], kinds, len(aggregate.measures))]) + ")" for row in table
+        "(" + ", ".join([str(row[0]), *_cells(row[1:], kinds, aggregate.measures)]) + ")" for row in table
     )
     listed = ", ".join(quoted(name) for name in names)
     outputs = ", ".join(f"{text_of(o.expression)} AS {quoted(o.name)}" for o in query.outputs)
@@ -248,22 +268,44 @@ def _only_columns(query: Query) -> bool:
     return not query.order and query.having is None and all(isinstance(o.expression, Ref) for o in query.outputs)
 
 
-def _cells(values: Sequence[Any], kinds: Sequence[Any], measures: int) -> list[str]:
-    exact = [Fraction(v) if isinstance(v, float) and math.isfinite(v) else v for v in values]
-    keys = [text_of(Literal(value, kind)) for value, kind in zip(exact, kinds, strict=False)]
-    numbers = [f"CAST({value!r} AS {_engine_type(value)})" for value in values[-measures:]]
-    return keys + (numbers if measures else [])
+def _cells(values: Sequence[Any], kinds: Sequence[Type], measures: Sequence[Measure]) -> list[str]:
+    keys = [_literal(value, kind) for value, kind in zip(values, kinds, strict=False)]
+    numbers = [
+        _literal(value, measure.argument.type)
+        if measure.function == "mode" and measure.argument is not None
+        else f"CAST({value!r} AS {_engine_type(value)})"
+        for value, measure in zip(values[len(kinds) :], measures, strict=True)
+    ]
+    return keys + numbers
+
+
+def _literal(value: Any, kind: Type) -> str:
+    exact = Fraction(value) if isinstance(value, float) and math.isfinite(value) else value
+    return text_of(Literal(exact, kind))
 
 
 def _engine_type(value: float) -> str:
     return "BIGINT" if isinstance(value, int) and abs(value) < 1 << 63 else "DOUBLE"
 
 
-def _told(measure: Measure, values: list[float]) -> list[int] | list[float]:
+def _told(measure: Measure, values: list[Any]) -> list[Any]:
     """Counts, and sums, least and largest of whole numbers, are whole numbers."""
     of_whole = measure.argument is not None and measure.argument.type == "integer"
     whole = measure.function in ("count", "count_units") or (measure.function in ("sum", "min", "max") and of_whole)
     return [round(value) for value in values] if whole else values
+
+
+def _stored(drawn: Drawn | Chosen) -> list[Any]:
+    """A value with its ends; what was chosen alone, and nothing for ⊥."""
+    if isinstance(drawn, Drawn):
+        return [drawn.value, drawn.low, drawn.high]
+    return [_plain(drawn.value)] if drawn.stable else []
+
+
+def _restored(column: Sequence[Sequence[Any]]) -> Released:
+    if column and len(column[0]) == 3:
+        return tuple(Drawn(*each) for each in column)
+    return tuple(Chosen(_revived(each[0])) if each else Chosen(None, False) for each in column)
 
 
 def _plain(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable
 from discreet.core.numerals import percent
+from discreet.core.unstable import Unstable
 from discreet.sql.exports import library
 from discreet.sql.panels import Key, Panel, keys_of, panels_of, safe, title_of
 from discreet.sql.showing import price
@@ -262,9 +263,11 @@ def _below(answer: Answer, panels: Sequence[Panel], level: Exactable) -> list[st
     if bare:
         whose = "" if len(bare) == len(panels) else f" of {', '.join(bare)}"
         said.append(f"Intervals{whose} cover the noise, not what clipping took from units with many rows.")
-    computed = [panel.name for panel in panels if panel.name not in answer.measured]
+    known = answer.measured.keys() | answer.query.chosen.keys()
+    computed = [panel.name for panel in panels if panel.name not in known]
     if computed:
         said.append(f"No intervals for {', '.join(computed)}, computed from measures.")
+    said += [text for text in answer.notes if text.startswith(Unstable.symbol)]
     if not answer.rows:
         said.append("There are no rows to show.")
     if not answer.private:

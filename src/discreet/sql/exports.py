@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import Unsupported
 from discreet.core.exact import Exactable
+from discreet.core.unstable import Unstable
 from discreet.sql.catalog import Type
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def _columns(answer: Answer, level: Exactable | None) -> Iterator[tuple[str, Typ
     spans = {} if level is None else answer.intervals(level)
     for name, kind in zip(answer.names, answer.types, strict=True):
         values = answer.column(name)
-        yield name, kind, [None if v is None else float(v) for v in values] if kind == "real" else values
+        held = [None if isinstance(value, Unstable) else value for value in values]
+        yield name, kind, [None if v is None else float(v) for v in held] if kind == "real" else held
         if name in spans:
             yield f"{name} low", "real", [low for low, _ in spans[name]]
             yield f"{name} high", "real", [high for _, high in spans[name]]

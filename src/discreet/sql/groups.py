@@ -115,15 +115,22 @@ class Groups:
 
     @classmethod
     def read(
-        cls, found: Sequence[tuple[Any, ...]], keys: int, statistics: Sequence[Statistic], owned: bool, ranked: int = 0
+        cls,
+        found: Sequence[tuple[Any, ...]],
+        keys: int,
+        statistics: Sequence[Statistic],
+        owned: bool,
+        ranked: int = 0,
+        valued: Sequence[int] = (),
     ) -> Groups:
-        """Rows of `statement`, in whatever order they came."""
+        """Rows of `statement`, in whatever order they came; of the ranked ones some are `valued`: in place of a cell
+        they have a value, in the last columns."""
         parts: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for row in found:
             parts[row[0]].append(row)
         summed = [s for s in statistics if s.kind != "units" or not owned]
-        places = twins(summed) if owned else [*range(len(summed))]
-        rows, units = _bucketed(parts[0], keys, len(summed), places, owned), _bucketed(parts[1], keys, 1, [0], owned)
+        same = twins(summed) if owned else [*range(len(summed))]
+        rows, units = _bucketed(parts[0], keys, len(summed), same, owned), _bucketed(parts[1], keys, 1, [0], owned)
         by_rows: dict[tuple[int, int], int] = defaultdict(int)
         octaves: dict[tuple[int, int], tuple[int, int, int, int]] = {}
         for _, bucket, spread, count, *rest in parts[2]:
@@ -134,8 +141,12 @@ class Groups:
                 total, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
                 octaves[bucket, octave] = (known[0] + int(count), total, divided, shares)
         by_groups = {row[1]: int(row[3]) for row in parts[3]}
+        places = {i: place - len(valued) for place, i in enumerate(valued)}
         cells = tuple(
-            [(row[1], row[2], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys]) for row in parts[CELLS + i]]
+            [
+                (row[1], row[places.get(i, 2)], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys])
+                for row in parts[CELLS + i]
+            ]
             for i in range(ranked)
         )
         longest = 0 if owned else max((row[3] for row in parts[0]), default=0)

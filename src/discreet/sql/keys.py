@@ -35,7 +35,7 @@ from discreet.sql.origins import Origins
 from discreet.sql.plan import Call, Expression, Literal, Named, Ref, Relation
 from discreet.sql.relations import names_in
 
-__all__ = ["MOST", "listed"]
+__all__ = ["MOST", "listed", "listing"]
 
 MOST = 10_000
 """The longest list of one key, and of all keys' combinations where one was not declared as it is."""

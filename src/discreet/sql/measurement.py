@@ -41,7 +41,9 @@ from discreet.sql import tally
 from discreet.sql.bands import noise
 from discreet.sql.caps import Caps, G, H
 from discreet.sql.groups import Groups
-from discreet.sql.quantiles import CLIPPED, Drawn, Histograms, QuantilePlan
+from discreet.sql.histograms import Histograms
+from discreet.sql.modes import Mode
+from discreet.sql.quantiles import CLIPPED, QuantilePlan, Released
 from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import Statistic
 from discreet.sql.tally import Tally
@@ -80,8 +82,8 @@ class Noisy:
     """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
     hidden_below: float | None = None
     """Where keys are not listed: the noisy number of units a group needs to show."""
-    drawn: tuple[tuple[Drawn, ...], ...] = ()
-    """For each quantile its value in each group."""
+    drawn: tuple[Released, ...] = ()
+    """For each rank its value in each group."""
     tally: Tally | None = None
     """How much clipping by rows took of everything."""
 
@@ -392,10 +394,15 @@ class Measurement:
         if self.weights is not None:
             norms = tuple(float(self._caps(each).norms[cut]) for each, cut in enumerate(cuts))
         visible = tuple(keys[i] for i in shown)
-        drawn: tuple[tuple[Drawn, ...], ...] = ()
+        drawn: tuple[Released, ...] = ()
         if self.quantiles is not None:
             caps = None if self.weights is None else self.weights.rows
-            found = [Histograms.read(each, caps, cuts[0]) for each in groups.cells]
+            found = [
+                Histograms.of_values(each, rank.values, caps, cuts[0])
+                if isinstance(rank, Mode)
+                else Histograms.read(each, caps, cuts[0])
+                for each, rank in zip(groups.cells, self.quantiles.ranks, strict=True)
+            ]
             moved = 1 if caps is None else caps.movement(1, cuts[0])
             lost = 0.0 if norms is None else self.lost(norms, heavy, 0, float(CLIPPED))
             taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H

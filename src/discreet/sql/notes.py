@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from discreet.core.unstable import Unstable
+from discreet.sql.modes import Chosen
 from discreet.sql.origins import Origins
 from discreet.sql.plan import Query, Ref
 from discreet.sql.relations import names_in
@@ -57,6 +59,7 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
     if unknown:
         yield f"Clipping may have taken most of {', '.join(unknown)}: intervals reach to {FAR:g} times what is left."
     yield from _noise_alone(spans, measured, places)
+    yield from _chosen(query, spans, places)
     yield from _computed(query, measured)
     moved = [name for name, index in measured.items() if any(s.values for s in spans.needs(index))]
     if moved:
@@ -78,6 +81,22 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
         yield "NOT PRIVATE: the noise came from a test seed."
 
 
+def _chosen(query: Query, spans: Spans, places: Sequence[int]) -> Iterator[str]:
+    """Which columns are choices, and where there was none to make."""
+    ranked = [measure.name for measure in query.aggregate.measures if measure.function in RANKED]
+    drawn = dict(zip(ranked, spans.noisy.drawn, strict=True))
+    for name, measure in query.chosen.items():
+        without = sum(isinstance(each, Chosen) and not each.stable for each in map(drawn[measure].__getitem__, places))
+        if without:
+            yield (
+                f"{Unstable.symbol} in {without:,} of {len(places):,} rows of {name}: not stable enough to answer:"
+                " too few rows share a value; the question cost the same."
+            )
+    if query.chosen:
+        names = ", ".join(query.chosen)
+        yield f"Chosen by noisy counts, so perhaps not the most frequent, and without intervals: {names}."
+
+
 def by_luck(query: Query) -> bool:
     """Whether noise has a say in which rows are shown."""
     measures = {measure.name for measure in query.aggregate.measures}
@@ -89,7 +108,8 @@ def by_luck(query: Query) -> bool:
 def _computed(query: Query, measured: dict[str, int]) -> Iterator[str]:
     """Which columns have no interval."""
     measures = {measure.name for measure in query.aggregate.measures}
-    outputs = (output for output in query.outputs if output.name not in measured)
+    plain = measured.keys() | query.chosen.keys()
+    outputs = (output for output in query.outputs if output.name not in plain)
     without = [output.name for output in outputs if names_in(output.expression) & measures]
     if without:
         yield f"Computed from other columns, and so without intervals: {', '.join(without)}."

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.core.exact import Exactable
 from discreet.core.numerals import HUGE, number, percent, places, shown
+from discreet.core.unstable import Unstable
 from discreet.sql.plan import Measure, Ref
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def panels_of(answer: Answer, roles: Mapping[str, Key], level: Exactable) -> Ite
         records = [
             place | _record(value, end, decimals)
             for place, value, end in zip(told, values, ends, strict=True)
-            if value is not None and abs(value) < HUGE
+            if value is not None and not isinstance(value, Unstable) and abs(value) < HUGE
         ]
         bars = measure is not None and measure.function in ("count", "count_units", "sum")
         yield Panel(name, safe(name if measure is None else _label(name, measure)), records, bars)
@@ -171,4 +172,7 @@ _WORDS = {
     "min": "least",
     "max": "largest",
     "quantile": "quantile",
+    "iqr": "interquartile range",
+    "mad": "median deviation",
+    "trimmed_mean": "trimmed mean",
 }

@@ -17,16 +17,30 @@ from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.sql.catalog import Type
 from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval
+from discreet.sql.keys import listing
 from discreet.sql.parse_expressions import is_aggregate, read
 from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref
 from discreet.sql.scope import Field, Rows, fresh
 from discreet.sql.signature import NUMBERS, ORDERED
-from discreet.sql.vocabulary import only, refuse, written
+from discreet.sql.vocabulary import only, refuse, unknown, written
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
 
 Statistic = OneOf[
-    "count", "count_units", "count_distinct", "sum", "avg", "variance", "stddev", "min", "max", "quantile"
+    "count",
+    "count_units",
+    "count_distinct",
+    "sum",
+    "avg",
+    "variance",
+    "stddev",
+    "min",
+    "max",
+    "quantile",
+    "iqr",
+    "mad",
+    "trimmed_mean",
+    "mode",
 ]
 
 COUNTS = ("count", "count_units", "count_distinct")
@@ -41,6 +55,10 @@ PLAIN: dict[type[exp.Expr], Statistic] = {
     exp.Max: "max",
     exp.Median: "quantile",
 }
+NAMED: dict[str, Statistic] = {"mean": "avg", "iqr": "iqr", "mad": "mad"}
+TRIMMED = ("trimmed_mean", "trim_mean")
+OF_EACH: tuple[Statistic, ...] = ("mad", "trimmed_mean", "mode")
+"""What is not computed of one unit's own rows."""
 REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.PercentileDisc: ("quantiles are of a continuous scale here", "write QUANTILE or PERCENTILE_CONT"),
     exp.ApproxDistinct: ("only units can be counted once each", "write COUNT(DISTINCT the unit column)"),
@@ -151,6 +169,13 @@ class Grouping:
         if isinstance(node, exp.VariancePop | exp.StddevPop):
             return self._of_all(node)
         measure = self._measure(node, None)
+        if self.exact and measure.function == "iqr":
+            ends = (replace(measure, function="quantile", rank=Fraction(quarters, 4)) for quarters in (3, 1))
+            return call("-", *(self._known(end, None) for end in ends))
+        return self._known(measure, label)
+
+    def _known(self, measure: Measure, label: str | None) -> Ref:
+        """The measure as released, one more if there is none like it."""
         for known in self.measures:
             if replace(measure, name=known.name) == known:
                 return Ref(known.name, _type(known))
@@ -182,14 +207,43 @@ class Grouping:
             if len(rank) != 1:
                 raise refuse(node, "a quantile has a value and a rank", "write QUANTILE(x, 0.9)")
             return self._of("quantile", self._value(node, value), condition, _rank(node, rank[0]))
-        if isinstance(node, exp.Anonymous) and len(node.expressions) == 1:
-            return self._of("avg", self._value(node, node.expressions[0]), condition)
+        if isinstance(node, exp.Anonymous):
+            return self._named(node, condition)
+        if isinstance(node, exp.Mode):
+            only(node, "this")
+            if node.this is None or isinstance(node.this, exp.Distinct):
+                raise refuse(node, "a mode is of all values of a column", "write MODE(x)")
+            return self._mode(node, node.this, condition)
         if type(node) not in PLAIN:
             raise refuse(node, *REMEDIES.get(type(node), ("we cannot release it", "use COUNT, SUM, AVG or QUANTILE")))
         (inside,) = only(node, "this")
         statistic = PLAIN[type(node)]
         half = Fraction(1, 2) if statistic == "quantile" else None
         return self._of(statistic, self._value(node, inside, statistic), condition, half)
+
+    def _named(self, node: exp.Anonymous, condition: Expression | None) -> Measure:
+        """Aggregates that are known by their names only."""
+        name, values = node.name.lower(), node.expressions
+        if name in TRIMMED:
+            if len(values) != 2:
+                raise refuse(node, "a trimmed mean has a value and what is cut off", "write TRIMMED_MEAN(x, 0.1)")
+            trim = _rank(node, values[1])
+            if not 0 < trim < Fraction(1, 2):
+                remedy = "write AVG to cut off nothing, MEDIAN for the middle, or a part such as 0.1"
+                raise refuse(node, "what is cut off at either end is more than 0 and less than half", remedy)
+            return self._of("trimmed_mean", self._value(node, values[0], "trimmed_mean"), condition, trim)
+        if name not in NAMED:
+            raise unknown(node)
+        if len(values) != 1:
+            raise refuse(node, f"{node.name.upper()} has one value", f"write {node.name.upper()}(x)")
+        return self._of(NAMED[name], self._value(node, values[0], NAMED[name]), condition)
+
+    def _mode(self, node: exp.Expr, inside: exp.Expr, condition: Expression | None) -> Measure:
+        """The most frequent value, of those that can be listed if they can."""
+        value = self._value(node, inside, "mode")
+        measure = replace(self._of("mode", value, condition), bounds=None)
+        values = [each for each in listing(self.rows.relation, value) or () if each is not None]
+        return replace(measure, values=Categories(tuple(values)) if values else None)
 
     def _count(self, node: exp.Count, condition: Expression | None) -> Measure:
         only(node, "this")
@@ -226,6 +280,9 @@ class Grouping:
 
     def _within(self, node: exp.Expr, condition: Expression | None) -> Measure:
         quantile, order = only(node, "this", "expression")
+        if isinstance(quantile, exp.Mode) and quantile.this is None and len(order.expressions) == 1:
+            only(quantile)
+            return self._mode(node, order.expressions[0].this, condition)
         if not isinstance(quantile, exp.PercentileCont) or len(order.expressions) != 1:
             raise refuse(node, *REMEDIES.get(type(quantile), ("only quantiles have an order", "use PERCENTILE_CONT")))
         (ordered,) = order.expressions
@@ -241,8 +298,11 @@ class Grouping:
         column = self.rows.field_of(value)
         if column is not None and column.unit:
             raise refuse(node, f"{column.label} says who people are", "count people with COUNT(DISTINCT …)")
+        if self.exact and statistic in OF_EACH:
+            remedy = "take AVG, MEDIAN, QUANTILE, IQR, MIN or MAX of them"
+            raise refuse(node, "it is not computed of each person's own rows", remedy)
         kinds = ORDERED if self.exact and statistic in ("min", "max") else NUMBERS
-        if value.type not in kinds:
+        if value.type not in kinds and statistic != "mode":
             remedy = "CAST it, have its type declared in `types`, or take a number of it such as LENGTH or YEAR"
             raise refuse(node, f"it is of numbers, not of {value.type}", remedy)
         return value
@@ -309,7 +369,7 @@ _ONE, _NULL = Literal(1, "integer"), Literal(None, "integer")
 def _type(measure: Measure) -> Type:
     if measure.function in COUNTS:
         return "integer"
-    if measure.function in ("sum", "min", "max") and measure.argument is not None:
+    if measure.function in ("sum", "min", "max", "mode") and measure.argument is not None:
         return measure.argument.type
     return "real"
 

@@ -34,6 +34,8 @@ DEEPEST = 50
 HEAVIEST = 5_000
 LONGEST_LITERAL = 10_000
 NULL = Literal(None, "integer")
+AGGREGATES = {"mean", "iqr", "mad", "trimmed_mean", "trim_mean"}
+"""Aggregates that the parser does not know."""
 _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 
@@ -77,7 +79,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function, with whatever modifies it."""
     if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         return True
-    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() == "mean")
+    return isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES)
 
 
 def whole_literal(node: exp.Expr | None) -> int | None:

@@ -139,12 +139,26 @@ Relation = Scan | Filter | Project | Features | Join | Union
 @dataclass(frozen=True)
 class Measure:
     """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `count_distinct`,
-    of one unit's own rows only, of different values; `quantile` has a rank. `bounds` are those of the argument,
-    `values` all numbers that it can be, where that is declared."""
+    of one unit's own rows only, of different values; `quantile` has a rank, and `trimmed_mean` as its rank what is cut
+    off at either end. `bounds` are those of the argument, `values` all numbers that it can be, where that is declared;
+    of a `mode` all values."""
 
     name: str
     function: OneOf[
-        "count", "count_units", "count_distinct", "sum", "avg", "variance", "stddev", "min", "max", "quantile"
+        "count",
+        "count_units",
+        "count_distinct",
+        "sum",
+        "avg",
+        "variance",
+        "stddev",
+        "min",
+        "max",
+        "quantile",
+        "iqr",
+        "mad",
+        "trimmed_mean",
+        "mode",
     ]
     argument: Expression | None = None
     bounds: Bounds | None = None
@@ -154,7 +168,7 @@ class Measure:
     @property
     def word(self) -> str:
         """What SQL calls it."""
-        return "MEDIAN" if self.rank == Fraction(1, 2) else self.function.upper()
+        return "MEDIAN" if self.function == "quantile" and self.rank == Fraction(1, 2) else self.function.upper()
 
 
 @dataclass(frozen=True)
@@ -186,3 +200,10 @@ class Query:
     having: Expression | None = None
     order: tuple[Order, ...] = ()
     limit: int | None = None
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The outputs that are modes as they are, and which measures."""
+        modes = {measure.name for measure in self.aggregate.measures if measure.function == "mode"}
+        refs = {out.name: out.expression.name for out in self.outputs if isinstance(out.expression, Ref)}
+        return {name: measure for name, measure in refs.items() if measure in modes}

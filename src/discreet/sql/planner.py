@@ -16,7 +16,7 @@ Otherwise the norm is found with a share of ε, up to the declared limit. Counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -32,8 +32,9 @@ from discreet.sql import bands
 from discreet.sql.bands import least_error, noise
 from discreet.sql.caps import Caps
 from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
+from discreet.sql.modes import Mode
 from discreet.sql.plan import Query
-from discreet.sql.quantiles import QuantilePlan, Rank
+from discreet.sql.quantiles import QuantilePlan, Rank, weight_of
 from discreet.sql.relations import limits_in, units_in
 from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import RANKED, Statistic, Sums
@@ -45,7 +46,7 @@ Budget = PureDP | ApproxDP
 LEAST_SHARE, MOST_SHARE = 10, 3
 """One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
 THRESHOLD_SHARE = Fraction(1, 100)
-"""The part of the budget's δ that keys which are not listed may cost."""
+"""The part of the budget's δ that keys which are not listed may cost; and of what is left modes of such values."""
 GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
 """Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
 FEW_ROWS, FEW_CELLS = 5, 64
@@ -80,8 +81,14 @@ class Expected:
     over_count: bool = False
     in_ranks: bool = False
     """Quantiles are off by so many rows in the order of values."""
+    meaning: str = ""
+    """What the number says, where it is nothing of this."""
 
     def __str__(self) -> str:
+        if self.meaning:
+            most = "" if self.noise == self.at_limit else f" to {self.at_limit:,.3g}"
+            times = ", times the limit on a unit's rows" if self.at_limit == inf else ""
+            return f"{self.column} {self.meaning.format(f'{self.noise:,.3g}{most if not times else str()}')}{times}"
         kind = " ranks" if self.in_ranks else " over the number of rows" if self.over_count else ""
         if self.noise == self.at_limit:
             return f"{self.column} ± {self.noise:,.3g}{kind}"
@@ -100,14 +107,14 @@ def plan(
     changes: int,
     budget: Budget,
     epsilon: Fraction,
-    ranks: tuple[Rank, ...] = (),
+    ranks: tuple[Rank | Mode, ...] = (),
     whole: bool = False,
 ) -> Measurement:
     """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
     below, so that nothing is clipped.
 
-    Statistics and quantiles share ε, and δ, by their numbers of measures; statistics that only quantiles' keys need
-    count as one.
+    Statistics and quantiles share ε, and δ, by their numbers of measures, of which what is made of two quantiles is
+    two; statistics that only quantiles' keys need count as one.
     """
     if not statistics and not ranks:
         raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
@@ -128,10 +135,16 @@ def plan(
     search = epsilon / _share(TYPICAL_KEYS if keys is None else keys) if fresh.searched else None
     searches = replace(fresh, search_epsilon=search).searches
     left = epsilon - sum(searches)
-    share = Fraction(len(ranks), len(ranks) + len(statistics))
+    quantiles = sum(map(weight_of, ranks))
+    share = Fraction(quantiles, quantiles + len(statistics))
     part = delta * share if statistics and not laplace else delta
-    for_ranks = ApproxDP(left * share, part) if delta else PureDP(left * share)
-    drawn = QuantilePlan.best(ranks, norm, for_ranks, keys if owned else 1, changes) if ranks else None
+    unlisted = any(isinstance(rank, Mode) and rank.values is None for rank in ranks)
+    if unlisted and not delta:
+        remedy = "declare the values of its column, or use an ApproxDP budget"
+        raise InvalidArgument("MODE", "of undeclared values", "of declared ones under a PureDP budget", remedy)
+    named = part * THRESHOLD_SHARE if unlisted else Fraction(0)
+    for_ranks = ApproxDP(left * share, part - named) if delta else PureDP(left * share)
+    drawn = QuantilePlan.best(ranks, norm, for_ranks, keys if owned else 1, changes, delta=named) if ranks else None
     clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
     tallied = clipped and not laplace and keys != 1
     for_sums = left * (1 - share)
@@ -224,7 +237,7 @@ def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:
 def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]) -> Fraction:
     """The least ε, to two digits, at which every column is off by at most `error` in the mean."""
     for column in errors(Fraction(1)):
-        if column.over_count or column.in_ranks or column.at_limit == inf:
+        if column.over_count or column.in_ranks or column.meaning or column.at_limit == inf:
             reason = "a count or sum of units whose rows are limited"
             remedy = "declare max_rows, take one row of each unit, or give epsilon; for averages ask for SUM and COUNT"
             raise InvalidArgument("error", column.column, reason, remedy)
@@ -272,11 +285,19 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
 def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> Expected:
     assert measurement.quantiles is not None
     off = measurement.quantiles.accuracy(index, Fraction(1, 2), 1)
+    rank, meaning = measurement.quantiles.ranks[index], ""
+    if isinstance(rank, Mode):
+        meaning = "within {} rows of the most frequent" if rank.values is not None else "⊥ unless {} rows share a value"
+    elif rank.kind == "trimmed":
+        kept = 1 - 2 * rank.q
+        off = (0.8 if measurement.norm == "l2" else 1.0) * float(measurement.quantiles.noise(index).summed / 2 / kept)
+        meaning = "± {} times the distance of its cuts over the number of rows"
     if measurement.weights is None:
-        return Expected(name, off, off, in_ranks=True)
+        return Expected(name, off, off, False, not meaning, meaning)
     norms = measurement.weights.rows.norms
     limited = len(norms) == 1 or query.aggregate.max_rows is not None
-    return Expected(name, off * float(norms[0]), off * float(norms[-1]) if limited else inf, in_ranks=True)
+    most = off * float(norms[-1]) if limited else inf
+    return Expected(name, off * float(norms[0]), most, False, not meaning, meaning)
 
 
 def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
@@ -294,7 +315,7 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     if listed and measurement.weights is not None:
         said.append("units with more than one row add nothing to these")
     if measurement.quantiles is not None:
-        said.append("quantiles drawn by rank, with ends for their intervals")
+        said += _drawn(measurement.quantiles)
     if measurement.weights is None:
         said.append("each row adds to one group")
     elif measurement.searched:
@@ -316,6 +337,21 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
     else:
         said.append(f"all {keys:,} listed groups are shown")
     return "; ".join(said)
+
+
+def _drawn(quantiles: QuantilePlan) -> Iterator[str]:
+    """How ranks and modes are found."""
+    ranks = [rank for rank in quantiles.ranks if isinstance(rank, Rank)]
+    modes = [rank for rank in quantiles.ranks if isinstance(rank, Mode)]
+    if ranks:
+        yield "quantiles drawn by rank, with ends for their intervals"
+    if any(rank.kind == "trimmed" for rank in ranks):
+        kind = "Gaussian" if quantiles.composition == "squares" else "Laplace"
+        yield f"rows beyond the cuts of a trimmed mean count as the cuts, with {kind} noise on their sum and number"
+    if any(mode.values is not None for mode in modes):
+        yield "modes drawn from the listed values, the likelier the more rows they have"
+    if any(mode.values is None for mode in modes):
+        yield "modes named where enough rows share a value, and else ⊥"
 
 
 _ORDINALS = {3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}

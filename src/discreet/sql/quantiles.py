@@ -1,8 +1,7 @@
-"""Quantiles of groups: MEDIAN, QUANTILE, PERCENTILE_CONT, MIN and MAX in SQL.
+"""Ranks of groups: MEDIAN, QUANTILE, PERCENTILE_CONT, MIN, MAX, IQR, MAD, TRIMMED_MEAN and MODE in SQL.
 
-A measure's values are placed in cells (`Cells`), chosen from declared facts alone; the engine counts rows by group and
-cell, for each bucket of units both plainly and divided by their norms, exactly as it sums (`statement.py`). A group's
-rows then have weights in whole numbers, and the answer is drawn by the law of `mechanisms/ranks.py`.
+The engine counts rows by group and cell, or by group and value (`histograms.py`). A group's rows have weights in whole
+numbers, and the answer is drawn by the law of `mechanisms/ranks.py`, or of `modes.py`.
 
 Guarantee. A unit whose rows weigh w_k in group k moves the log-odds of a draw of range e for that group apart by at
 most e·w_k/C, and ‖w‖ ≤ C. There are two ways to add that up over groups and draws (`Composition`):
@@ -15,17 +14,21 @@ most e·w_k/C, and ‖w‖ ≤ C. There are two ways to add that up over groups 
 Where neighbours exchange a unit, it is a removal and an addition: 2·C. Every declared group is drawn for, whether it
 has rows or not.
 
+IQR is two such quantiles, MAD a median and then one of the rows folded round it, TRIMMED_MEAN two quantiles as cuts and
+then a sum and a number with noise (`spreads.py`): `Laplace` of a share of ε for "sum", and for "squares" a `Gaussian`
+whose ρ is that share of ε²/8. MODE is one draw; of values that nobody listed it has a δ besides. What comes later may
+look at what was drawn before.
+
 An interval costs two more draws. A quantile at rank q·T has ends drawn τ below and above it, τ so large that an end is
 on the wrong side with probability at most half of 1 − `LEVEL`, whatever the data: places on the wrong side are τ ranks
 from the target. Groups too small for τ have the bounds as ends. MIN and MAX aim τ inside the data and so are themselves
 ends, of an interval that reaches to the bound; nothing private is known beyond that.
 
 >>> cells = Cells.of(Bounds(0, 120), whole=True, keys=10)
->>> cells.line.size, cells.sql("x")[:48]
-(121, 'CASE WHEN x BETWEEN 0.0 AND 120.0 THEN CAST(LEAS')
 >>> plan = QuantilePlan.best((Rank.quantile(Fraction(1, 2), cells),), "l1", PureDP(1), keys=1)
 >>> plan.events
 (BoundedRange(epsilon=Fraction(1, 1)),)
+>>> import numpy as np
 >>> ages = Histograms({(): np.arange(20, 60)}, {(): np.full(40, 1000)})
 >>> [drawn] = plan.release([ages], [()], 1, Entropy.for_tests(0))[0]
 >>> drawn
@@ -34,15 +37,11 @@ Drawn(value=39.0, low=39.0, high=40.0)
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
-from typing import Any, Literal
-
-import numpy as np
+from typing import Literal
 
 from discreet.accounting.conversions import affordable
 from discreet.core import events
@@ -50,27 +49,38 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
-from discreet.core.rounding import float_down, float_up, log_up, shorten_down, shorten_up, sqrt_down, sqrt_up
-from discreet.mechanisms.line import Line
+from discreet.core.rounding import float_up, log_up, shorten_down, shorten_up, sqrt_down, sqrt_up
 from discreet.mechanisms.ranks import Question, Ranked, Target, draw, slopes
 from discreet.noise.entropy import Entropy
-from discreet.noise.shape import Integers
-from discreet.sql.caps import Caps, G, H
-from discreet.sql.statistics import held
+from discreet.sql.histograms import Cells, Histograms, Key, cells_sql
+from discreet.sql.modes import Chosen, Mode, chosen
+from discreet.sql.spreads import Drawn, Noise, Trimmed, between, deviation, folded
 
-__all__ = ["CLIPPED", "LEVEL", "Cells", "Composition", "Drawn", "Histograms", "QuantilePlan", "Rank", "cells_sql"]
+__all__ = [
+    "CLIPPED",
+    "LEVEL",
+    "Cells",
+    "Composition",
+    "Drawn",
+    "Histograms",
+    "Mode",
+    "QuantilePlan",
+    "Rank",
+    "Released",
+    "cells_sql",
+    "weight_of",
+]
 
-Key = tuple[Any, ...]
 Norm = Literal["l1", "l2"]
 Composition = Literal["sum", "squares"]
+Released = tuple[Drawn, ...] | tuple[Chosen, ...]
+"""A value for each group."""
 
 LEVEL = Fraction(19, 20)
 """The level of intervals, fixed when they are drawn: at lower levels they are the same, at higher ones the bounds."""
 CLIPPED = Fraction(1, 500)
 """The part of 1 − LEVEL that is left to the bound on what clipping took away."""
 MISSED = 1 - LEVEL - CLIPPED
-MOST_CELLS, FEWEST_CELLS, ALL_CELLS = 1 << 16, 1 << 8, 1 << 20
-"""Cells of one group, and of all groups together unless there are very many."""
 MANY = 1 << 40
 """As many groups as a unit can be in."""
 SHARES: dict[Composition, tuple[Fraction, Fraction]] = {
@@ -80,129 +90,47 @@ SHARES: dict[Composition, tuple[Fraction, Fraction]] = {
 """The share of a value's ε that goes to the value and to each end: they add up to 1, or their squares do."""
 OUTWARD = Fraction(3, 4)
 """The steeper side's share of the slope for MIN and MAX."""
-LARGEST = sys.float_info.max
-FITS = 1 << 62
 SHORT = 32
 """Bits of slopes and distances."""
-DOUBLE = Fraction(1, 1 << 50)
-"""More than the rounding of a cell number in doubles can move its edges, as a part of the width of the bounds."""
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Where the values of a measure may lie: the places of a line, `sharp` if values lie on them exactly."""
-
-    line: Line
-    sharp: bool = False
-
-    @classmethod
-    def of(cls, bounds: Bounds, *, whole: bool, keys: int | None) -> Cells:
-        """As many cells as a statement over `keys` groups (None: not declared) should return; whole numbers have one
-        each where they fit."""
-        number = min(max(ALL_CELLS // (keys or 1024), FEWEST_CELLS), MOST_CELLS)
-        if not bounds.width:
-            return cls(Line(bounds, Fraction(1)), True)
-        step = bounds.width / (number - 1)
-        whole = whole and bounds.lower.denominator == bounds.upper.denominator == 1
-        if whole:
-            step = Fraction(ceil(step))
-        return cls(Line(bounds, step), whole and step == 1)
-
-    def sql(self, value: str, strict: bool = False, eager: bool = False) -> str:
-        """The cell of `value`, the SQL of a double: held to the bounds, NULL where it is NULL, NaN or infinite.
-
-        `strict` engines fail on products too small for doubles: there, the first quarter of a step is not multiplied.
-        For `eager` ones, see `Statistic.steps`.
-        """
-        lower, upper, last = float(self.line.bounds.lower), float(self.line.bounds.upper), self.line.size - 1
-        inside = held(value, lower, upper) if eager else value
-        place = f"FLOOR(({inside} - {lower!r}) * {float(1 / self.line.step)!r} + 0.5)"
-        if strict:
-            place = f"CASE WHEN {value} - {lower!r} <= {float(self.line.step) / 4!r} THEN 0 ELSE {place} END"
-        return (
-            f"CASE WHEN {value} BETWEEN {lower!r} AND {upper!r}"
-            f" THEN CAST(LEAST(GREATEST({place}, 0), {last}) AS INTEGER)"
-            f" WHEN {value} BETWEEN {upper!r} AND {LARGEST!r} THEN {last}"
-            f" WHEN {value} BETWEEN {-LARGEST!r} AND {lower!r} THEN 0 END"
-        )
-
-    def value(self, place: int, side: int = 0) -> float:
-        """The middle of a cell; its lower end for side −1, its upper end for 1."""
-        bounds = self.line.bounds
-        if not side or self.sharp:
-            return self.line.value(place)
-        edge = bounds.lower + (place + Fraction(side, 2)) * self.line.step + side * DOUBLE * bounds.width
-        # The last cell also has what is left up to the bound.
-        edge = bounds.upper if side > 0 and place >= self.line.size - 1 else min(max(edge, bounds.lower), bounds.upper)
-        return (float_down(edge) if side < 0 else float_up(edge)) + 0.0  # no −0.0
-
-
-def cells_sql(cells: Sequence[str], keys: Sequence[str], *, rows: str = "r", units: str | None = "q") -> list[str]:
-    """One SELECT for each column of cell numbers, which gives (bucket, cell, plain count, divided count, keys…).
-
-    `rows` has the keys and cells, and u where there are units; `units` has u, b (the bucket of its norm) and g (its
-    weight for C = 1, in parts), as the statement's CTEs do. At row level `units` is None.
-    """
-    found = []
-    for cell in cells:
-        grouped = ", ".join([*(["b"] if units else []), cell, *keys])
-        shown = ", ".join(["b" if units else "0", cell, "COUNT(*)", "SUM(g)" if units else "0", *keys])
-        source = f"{rows} JOIN {units} USING (u)" if units else rows
-        found.append(f"SELECT {shown} FROM {source} WHERE {cell} IS NOT NULL GROUP BY {grouped}")
-    return found
-
-
-@dataclass(frozen=True)
-class Histograms:
-    """For each group its occupied cells in ascending order, and their weights."""
-
-    cells: Mapping[Key, Integers]
-    weights: Mapping[Key, Any]
-
-    @classmethod
-    def read(cls, found: Sequence[tuple[Any, ...]], caps: Caps | None, cut: int = 0) -> Histograms:
-        """Rows of one of `cells_sql`, in whatever order they came, clipped to the cap that was chosen.
-
-        A row has weight 1 at row level. At user level it is that of the sums, in units of 1/(G·H): G·H in the buckets
-        up to the cap, C·H for each part above.
-        """
-        if not found:
-            return cls({}, {})
-        buckets, cells, plain, divided, *names = zip(*found, strict=True)
-        factors = (1, 0) if caps is None else (G * H, caps.weight(cut))
-        # Sums past int64 are kept as they are: slower, and exact.
-        kind: type = np.int64 if sum(plain) * factors[0] + sum(divided) * factors[1] < FITS else object
-        counts: Any = np.array(plain, dtype=kind)
-        shares: Any = np.array(divided, dtype=kind)
-        weights: Any = np.where(np.array(buckets) <= cut, counts * factors[0], shares * factors[1])
-        index: dict[Key, int] = {}
-        listed = zip(*names, strict=True) if names else ((),) * len(found)
-        groups = np.array([index.setdefault(key, len(index)) for key in listed])
-        places = np.array(cells, dtype=np.int64)
-        order = np.lexsort((places, groups))
-        order = order[weights[order] > 0]
-        groups, places, weights = groups[order], places[order], weights[order]
-        starts = np.flatnonzero((np.diff(groups, prepend=-1) != 0) | (np.diff(places, prepend=-1) != 0))
-        sums = np.add.reduceat(weights, starts) if starts.size else weights
-        groups, places = groups[starts], places[starts]
-        cuts = np.searchsorted(groups, np.arange(len(index) + 1)).tolist()
-        spans = {key: slice(cuts[i], cuts[i + 1]) for key, i in index.items()}
-        return cls({key: places[s] for key, s in spans.items()}, {key: sums[s] for key, s in spans.items()})
-
-    def of(self, key: Key) -> Ranked:
-        """One group; one that is absent has no rows."""
-        if key not in self.cells:
-            return Ranked.of_weights(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-        return Ranked.of_weights(self.cells[key], self.weights[key])
+STEPS = 1 << 12
+"""Grid steps in a unit's movement, as the events of noise state it; the noise itself is on a finer grid."""
+CUT = Fraction(1, 4)
+SUMMED, COUNTED = Fraction(3, 8), Fraction(1, 8)
+"""Parts of a trimmed mean: each cut, the sum, the number."""
+EVEN, OF_ENDS = Fraction(1, 2), Fraction(7, 10)
+CUT_OUTWARD = Fraction(7, 10)
+"""The steeper side's share of the slope for cuts: one that is too far out makes the noise of the sum large."""
+IN_SUMS = Fraction(1, 2)
+MISSED_BY_CUT = MISSED * (1 - IN_SUMS) / 6
+"""What its sum and its number may miss of what ends may miss in all; and each cut itself, and either end of it."""
 
 
 @dataclass(frozen=True)
 class Rank:
-    """What is asked of one measure: a quantile with both ends, or the least or the largest, which is an end itself."""
+    """What is asked of one measure: a quantile with both ends; the least or the largest, which is an end itself; or
+    what is made of two quantiles. `q` is the rank of a quantile, and what is trimmed at either end."""
 
-    kind: Literal["quantile", "min", "max"]
+    kind: Literal["quantile", "min", "max", "iqr", "mad", "trimmed"]
     q: Fraction
     cells: Cells
+
+    @classmethod
+    def of(cls, function: str, q: Fraction | None, cells: Cells) -> Rank:
+        """The rank of a measure; at the very ends, quantiles are the least and the largest."""
+        rank = q or Fraction(0)
+        match function:
+            case "quantile":
+                return cls.quantile(rank, cells)
+            case "min":
+                return cls.least(cells)
+            case "max":
+                return cls.largest(cells)
+            case "iqr":
+                return cls("iqr", Fraction(1, 4), cells)
+            case "mad":
+                return cls("mad", Fraction(1, 2), cells)
+            case _:
+                return cls("trimmed", rank, cells)
 
     @classmethod
     def quantile(cls, q: Fraction, cells: Cells) -> Rank:
@@ -219,15 +147,20 @@ class Rank:
         """MAX."""
         return cls("max", Fraction(1), cells)
 
+    @property
+    def parts(self) -> tuple[Rank, ...]:
+        """The quantiles that are drawn for it."""
+        if self.kind in ("quantile", "min", "max"):
+            return (self,)
+        if self.kind == "mad":
+            line = replace(self.cells.line, bounds=Bounds(0, self.cells.line.bounds.width))
+            return Rank.quantile(self.q, self.cells), Rank.quantile(self.q, replace(self.cells, line=line))
+        return Rank.quantile(self.q, self.cells), Rank.quantile(1 - self.q, self.cells)
 
-@dataclass(frozen=True)
-class Drawn:
-    """A released value, and ends that hold the noiseless value of the weighed rows at `LEVEL`, each end alone at half
-    of what that leaves."""
 
-    value: float
-    low: float
-    high: float
+def weight_of(rank: Rank | Mode) -> int:
+    """As how many quantiles it counts."""
+    return 1 if isinstance(rank, Mode) else len(rank.parts)
 
 
 @dataclass(frozen=True)
@@ -255,19 +188,21 @@ class _Draw:
 
 @dataclass(frozen=True)
 class QuantilePlan:
-    """All quantiles of one query: what they cost, and their release.
+    """All ranks of one query: what they cost, and their release.
 
     `norm` is that of the cap on a unit's weights, `epsilon` what the composition adds up to over all draws and groups,
     and `keys` the number of groups where they are declared. At row level a unit is in one group, and keys=1 will do.
+    `delta` is for the modes of values that are not listed, all together.
     """
 
-    ranks: tuple[Rank, ...]
+    ranks: tuple[Rank | Mode, ...]
     norm: Norm
     composition: Composition
     epsilon: Fraction
     keys: int | None
     changes: int = 1
     with_intervals: bool = True
+    delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if self.norm == "l1" and self.composition == "squares":
@@ -280,64 +215,133 @@ class QuantilePlan:
     @classmethod
     def best(
         cls,
-        ranks: Sequence[Rank],
+        ranks: Sequence[Rank | Mode],
         norm: Norm,
         budget: PureDP | ApproxDP,
         keys: int | None,
         changes: int = 1,
         *,
         with_intervals: bool = True,
+        delta: Fraction = Fraction(0),
     ) -> QuantilePlan:
-        """The composition that leaves each value the larger slope within the budget."""
+        """The composition that leaves each value the larger slope within the budget; `delta` comes on top of that."""
         plans = []
         if norm == "l1" or keys is not None:
-            plans.append(cls(tuple(ranks), norm, "sum", budget.epsilon, keys, changes, with_intervals))
+            plans.append(cls(tuple(ranks), norm, "sum", budget.epsilon, keys, changes, with_intervals, delta))
         if norm == "l2" and isinstance(budget, ApproxDP) and budget.delta > 0:
             # A little less, so that accountants that search for ε give no more than was asked for.
             ranges = sqrt_down(8 * affordable(budget, ZCDP).rho) * (1 - Fraction(1, 1 << 14))
-            plans.append(cls(tuple(ranks), norm, "squares", ranges, keys, changes, with_intervals))
+            plans.append(cls(tuple(ranks), norm, "squares", ranges, keys, changes, with_intervals, delta))
         if not plans:
             raise InvalidArgument("keys", None, "declared under a PureDP budget", "declare the values of the keys")
-        return max(plans, key=lambda plan: max((draws[0].past for draws in plan._draws), default=Fraction(0)))
+        return max(plans, key=lambda plan: max(plan._steepness, default=Fraction(0)))
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What `release` will run, whatever the data."""
-        many = sum(len(group) for group in self._draws)
-        if not many:
+        if not self.ranks:
             return ()
+        many = sum(max(len(group), 1) for group in self._draws)
+        ranks = zip(self._shares, self.ranks, strict=True)
+        noisy = [share for share, rank in ranks if isinstance(rank, Rank) and rank.kind == "trimmed"]
+        drawn = 1 - sum(noisy, Fraction(0)) * (SUMMED + COUNTED)
+        said: list[Event] = []
         if self.composition == "sum":
-            return (events.BoundedRange(self.epsilon),)
-        return (events.BoundedRanges(self.epsilon**2, MANY if self.keys is None else max(self.keys, 1) * many),)
+            said.append(events.BoundedRange(self.epsilon * drawn))
+            spent = [self.epsilon * share * part for share in noisy for part in (SUMMED, COUNTED)]
+            said += [events.Laplace(STEPS / each, STEPS) for each in spent]
+        else:
+            said.append(
+                events.BoundedRanges(self.epsilon**2 * drawn, MANY if self.keys is None else max(self.keys, 1) * many)
+            )
+            if noisy:
+                said.append(events.Gaussian(4 * STEPS**2 / (self.epsilon**2 * (1 - drawn)), Fraction(STEPS**2), MANY))
+        return (*said, events.Approximate(Fraction(0), self.delta)) if self.delta else tuple(said)
+
+    @property
+    def _shares(self) -> list[Fraction]:
+        """The part of ε, or of its square, that each rank gets: more where more is drawn."""
+        weights = [*map(weight_of, self.ranks)]
+        return [Fraction(weight, sum(weights)) for weight in weights]
+
+    @cached_property
+    def _ranges(self) -> list[Fraction]:
+        """For each rank the range of all its draws together for one unit whose weight is in one group."""
+        ranges = [
+            self.epsilon / self.changes / (1 / share if self.composition == "sum" else sqrt_up(1 / share))
+            for share in self._shares
+        ]
+        if self.norm == "l2" and self.composition == "sum":
+            ranges = [each / sqrt_up(Fraction(max(self.keys or 1, 1))) for each in ranges]
+        return ranges
+
+    def _part(self, epsilon: Fraction, share: Fraction) -> Fraction:
+        return epsilon * (share if self.composition == "sum" else sqrt_down(share))
 
     @cached_property
     def _draws(self) -> tuple[tuple[_Draw, ...], ...]:
-        """For each rank its draws: the value, and where there is an interval its lower and upper end."""
-        many = Fraction(max(len(self.ranks), 1))
-        each = self.epsilon / self.changes / (many if self.composition == "sum" else sqrt_up(many))
-        if self.norm == "l2" and self.composition == "sum":
-            each /= sqrt_up(Fraction(max(self.keys or 1, 1)))
-        return tuple(self._draws_of(rank, each) for rank in self.ranks)
+        """For each rank its draws: the value, and where there is an interval its lower and upper end; for what is made
+        of two quantiles those of both; none for modes."""
+        return tuple(
+            () if isinstance(rank, Mode) else self._drawn_for(rank, each)
+            for rank, each in zip(self.ranks, self._ranges, strict=True)
+        )
 
-    def _draws_of(self, rank: Rank, epsilon: Fraction) -> tuple[_Draw, ...]:
+    def _drawn_for(self, rank: Rank, epsilon: Fraction) -> tuple[_Draw, ...]:
+        if len(rank.parts) == 1:
+            return self._draws_of(rank, epsilon, MISSED / 2)
+        if rank.kind != "trimmed":
+            half = self._part(epsilon, Fraction(1, 2))
+            ends = OF_ENDS if rank.kind == "iqr" else EVEN
+            return tuple(each for part in rank.parts for each in self._draws_of(part, half, MISSED / 4, EVEN, ends))
+        cut = self._part(epsilon, CUT)
+        leans = zip(rank.parts, (1 - CUT_OUTWARD, CUT_OUTWARD), strict=True)
+        return tuple(each for part, lean in leans for each in self._draws_of(part, cut, MISSED_BY_CUT, lean, OF_ENDS))
+
+    def _draws_of(
+        self, rank: Rank, epsilon: Fraction, missed: Fraction, lean: Fraction = EVEN, of_ends: Fraction = EVEN
+    ) -> tuple[_Draw, ...]:
+        """The draws of one quantile, each end of which may miss with a chance of `missed`; the slope past the target
+        has a share of `lean`, and for ends the slope of the wrong side a share of `of_ends`."""
         if rank.kind != "quantile":
             outward = OUTWARD if rank.kind == "max" else 1 - OUTWARD
             past, short = _slopes(rank.q, epsilon, outward)
-            inside = _reach(rank, MISSED, max(past, short))
+            inside = _reach(rank, 2 * missed, max(past, short))
             return (_Draw(rank, past, short, -inside if rank.kind == "max" else inside),)
         if not self.with_intervals:
-            return (_Draw(rank, *_slopes(rank.q, epsilon), Fraction(0)),)
+            return (_Draw(rank, *_slopes(rank.q, epsilon, lean), Fraction(0)),)
         for_value, for_end = SHARES[self.composition]
-        value = _Draw(rank, *_slopes(rank.q, epsilon * for_value), Fraction(0))
-        past, short = _slopes(rank.q, epsilon * for_end)
-        ends = (-_reach(rank, MISSED / 2, past), _reach(rank, MISSED / 2, short))
-        return value, _Draw(rank, past, short, ends[0]), _Draw(rank, past, short, ends[1])
+        value = _Draw(rank, *_slopes(rank.q, epsilon * for_value, lean), Fraction(0))
+        low, high = _slopes(rank.q, epsilon * for_end, of_ends), _slopes(rank.q, epsilon * for_end, 1 - of_ends)
+        ends = (-_reach(rank, missed, low[0]), _reach(rank, missed, high[1]))
+        return value, _Draw(rank, *low, ends[0]), _Draw(rank, *high, ends[1])
+
+    @property
+    def _steepness(self) -> list[Fraction]:
+        return [draws[0].past if draws else each for draws, each in zip(self._draws, self._ranges, strict=True)]
 
     def accuracy(self, index: int, beta: Fraction, movement: int) -> float:
-        """With probability 1 − β the value covers a rank at most this far, in weight, from the one its draw aims at."""
-        aimed = self._draws[index][0]
-        size = aimed.rank.cells.line.size + 1
-        return float_up(log_up(size / beta) / min(aimed.past, aimed.short) * movement)
+        """With probability 1 − β the value covers a rank at most this far, in weight, from the one its draw aims at;
+        of listed values, it has as much less weight than the most frequent one. Of others, the weight that a value
+        needs to be named."""
+        rank = self.ranks[index]
+        if isinstance(rank, Mode):
+            if rank.values is None:
+                return float(self._least(index, movement))
+            return float_up(log_up(len(rank.values) / beta) / self._ranges[index] * movement)
+        return self._off(self._draws[index][0], beta) * movement
+
+    def noise(self, index: int) -> Noise:
+        """Of the sum and the number of a trimmed mean, over movement."""
+        parts = [self._part(self._ranges[index], part) for part in (SUMMED, COUNTED)]
+        gaussian = self.composition == "squares"
+        summed, counted = (shorten_up((2 if gaussian else 1) / part, SHORT) for part in parts)
+        return Noise(gaussian, summed, counted)
+
+    def _least(self, index: int, movement: int) -> int:
+        modes = sum(isinstance(rank, Mode) and rank.values is None for rank in self.ranks)
+        reach, groups = self._ranges[index], 1 if self.norm == "l1" else MANY if self.keys is None else self.keys
+        return Mode(None).least(reach, self.delta / modes, max(groups, 1), reach / movement)
 
     def release(
         self,
@@ -346,22 +350,65 @@ class QuantilePlan:
         movement: int,
         entropy: Entropy,
         lost: Fraction = Fraction(0),
-    ) -> tuple[tuple[Drawn, ...], ...]:
+    ) -> tuple[Released, ...]:
         """For each rank and each of the keys, declared or shown by other means, a value with its ends.
 
         `movement` is how far a unit can move weights (`Caps.movement` of bound 1; 1 at row level), and `lost` a bound
         on the weight that clipping took from any group, so that ends hold for the rows as they were.
         """
-        released = []
-        for index, draws in enumerate(self._draws):
-            groups = [histograms[index].of(key) for key in keys]
-            questions = [each.question(group, movement, lost) for each in draws for group in groups]
-            places = draw(questions, entropy).reshape(len(draws), len(keys)).T.tolist()
-            released.append(tuple(_drawn(self.ranks[index], found) for found in places))
+        released: list[Released] = []
+        for index, (rank, counts) in enumerate(zip(self.ranks, histograms, strict=False)):
+            if isinstance(rank, Mode):
+                least = self._least(index, movement) if rank.values is None else None
+                rate = self._ranges[index] / movement
+                released.append(tuple(chosen(counts, key, rate, least, entropy) for key in keys))
+            else:
+                released.append(tuple(self._released(index, rank, counts, keys, movement, entropy, lost)))
         return tuple(released)
 
+    def _released(
+        self,
+        index: int,
+        rank: Rank,
+        counts: Histograms,
+        keys: Sequence[Key],
+        movement: int,
+        entropy: Entropy,
+        lost: Fraction,
+    ) -> Iterator[Drawn]:
+        def places(draws: Sequence[_Draw], groups: Sequence[Ranked]) -> list[list[int]]:
+            questions = [each.question(group, movement, lost) for each in draws for group in groups]
+            found: list[list[int]] = draw(questions, entropy).reshape(len(draws), len(keys)).T.tolist()
+            return found
 
-def _slopes(q: Fraction, epsilon: Fraction, lean: Fraction = Fraction(1, 2)) -> tuple[Fraction, Fraction]:
+        parts, draws, groups = rank.parts, self._draws[index], [counts.of(key) for key in keys]
+        if len(parts) == 1:
+            yield from (_drawn(rank, found) for found in places(draws, groups))
+            return
+        first, second = draws[: len(draws) // 2], draws[len(draws) // 2 :]
+        lower = places(first, groups)
+        if rank.kind == "mad":
+            groups = [folded(*counts.held(key), found[0]) for key, found in zip(keys, lower, strict=True)]
+        upper = places(second, groups)
+        offs = self._off(first[0], MISSED_BY_CUT) * movement, self._off(second[0], MISSED_BY_CUT) * movement
+        mean = Trimmed(rank.q, rank.cells, self.noise(index), float(MISSED * IN_SUMS / 2))
+        for key, low, high in zip(keys, lower, upper, strict=True):
+            ends = _drawn(parts[0], low), _drawn(parts[1], high)
+            if rank.kind == "iqr":
+                yield between(*ends, float(rank.cells.line.bounds.width))
+            elif rank.kind == "mad":
+                yield deviation(rank.cells.value(low[0]), *ends, rank.cells)
+            else:
+                yield mean.release(counts.held(key), (low[0], high[0]), ends, movement, offs, lost, entropy)
+
+    @staticmethod
+    def _off(aimed: _Draw, beta: Fraction) -> float:
+        """How far from its target a draw is, but for a chance of β, where a unit moves 1."""
+        size = aimed.rank.cells.line.size + 1
+        return float_up(log_up(size / beta) / min(aimed.past, aimed.short))
+
+
+def _slopes(q: Fraction, epsilon: Fraction, lean: Fraction = EVEN) -> tuple[Fraction, Fraction]:
     """Slopes in numbers short enough to be quick."""
     past, short = slopes(q, epsilon, lean)
     return shorten_down(past, SHORT), shorten_down(short, SHORT)

@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from discreet.sql.caps import Caps, G
 from discreet.sql.dialect import Dialect
 from discreet.sql.statistics import Statistic
 
-__all__ = ["Norm", "Shape", "Weights", "bucketed", "coarse", "divided", "long", "own", "summed"]
+__all__ = ["NOTHING", "Norm", "Shape", "Weights", "bucketed", "coarse", "divided", "long", "own", "summed"]
 
 Norm = Literal["l1", "l2"]
+
+NOTHING = "CAST(NULL AS BIGINT)"
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,16 @@ class Shape:
     cells: int
     blanks: list[str]
     dialect: Dialect
+    absent: Mapping[int, str] = field(default_factory=dict)
+    """By place, the cells that are values as they are, with a NULL of their type."""
 
-    def row(self, head: str, values: Sequence[str]) -> str:
-        return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :]])
+    def row(self, head: str, values: Sequence[str], cell: int | None = None) -> str:
+        last = [f"c{i}" if i == cell else nothing for i, nothing in self.absent.items()]
+        return ", ".join([head, *self.keys, *values, *self.blanks[len(values) :], *last])
+
+    def cell(self, place: int) -> str:
+        """What stands for a cell in the column of cells."""
+        return NOTHING if place in self.absent else f"c{place}"
 
     def grouped(self, *columns: str) -> str:
         listed = ", ".join([*columns, *self.keys])

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Measure
 from discreet.sql.quantiles import LEVEL
+from discreet.sql.spreads import Drawn
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
 __all__ = ["FAR", "Spans"]
@@ -84,8 +85,11 @@ class Spans:
         measure = self.measures[index]
         ranked = [each for each, other in enumerate(self.measures) if other.function in RANKED]
         drawn = self.noisy.drawn[ranked.index(index)][row]
+        assert isinstance(drawn, Drawn)
         if level <= LEVEL or measure.bounds is None:
             return drawn.low, drawn.high
+        if measure.function in ("iqr", "mad"):
+            return 0.0, float(measure.bounds.width)
         return float(measure.bounds.lower), float(measure.bounds.upper)
 
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:

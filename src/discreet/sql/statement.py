@@ -25,17 +25,16 @@ from typing import Any
 
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.groups import CELLS, OF_UNITS, twins
+from discreet.sql.histograms import Cells
 from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relation, Scan
-from discreet.sql.quantiles import Cells
 from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
 from discreet.sql.selection import Selection
-from discreet.sql.shape import Shape, Weights, bucketed, divided, long, own, summed
+from discreet.sql.shape import NOTHING, Shape, Weights, bucketed, divided, long, own, summed
 from discreet.sql.statistics import Statistic
 from discreet.sql.windows import windowed
 
 __all__ = ["only_listed", "statement"]
 
-NOTHING = "CAST(NULL AS BIGINT)"
 WRITTEN = 200
 """Listed values of a key that are written into a statement."""
 
@@ -44,21 +43,21 @@ def statement(
     aggregate: Aggregate,
     statistics: Sequence[Statistic],
     weights: Weights | None,
-    ranked: Sequence[tuple[Expression, Cells]] = (),
+    ranked: Sequence[tuple[Expression, Cells | None]] = (),
     dialect: Dialect = DUCKDB,
     wide: bool = False,
 ) -> str:
     """The SQL that computes everything a release needs; without weights, at row level, with `wide` sums of integers.
 
-    `ranked` are the arguments of quantiles, whose values are counted by cell. Each row that comes back is the number of
-    its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms, then cells), its bucket, an octave
-    or a cell, a count, the keys, and sums.
+    `ranked` are the arguments of ranks, whose values are counted by cell, or as they are where there are none. Each
+    row that comes back is the number of its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms,
+    then cells), its bucket, an octave or a cell, a count, the keys, sums, and values that were counted as they are.
     """
     selection = Selection(dialect)
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
     named = [f"{selection.text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
     owner = [] if weights is None else ["u"]
-    arguments, columns = _columns(aggregate, statistics, [argument for argument, _ in ranked])
+    arguments, columns = _columns(aggregate, statistics, ranked)
     named += [f"{selection.text_of(argument)} AS {name}" for name, argument in arguments.items()]
     named += [f"{dialect.identifier(OWNER)} AS {u}" for u in owner]
     read = [*(key.expression for key in aggregate.keys), *arguments.values()]
@@ -67,7 +66,10 @@ def statement(
     kind = "INTEGER" if owner or wide else dialect.double
     values = [f"{s.steps(c, dialect.strict, kind, dialect.eager)} AS x{j}" for j, s, c in bounded]
     placed = zip(ranked, columns[len(statistics) :], strict=True)
-    values += [f"{cells.sql(c, dialect.strict, dialect.eager)} AS c{i}" for i, ((_, cells), c) in enumerate(placed)]
+    values += [
+        f"{c if cells is None else cells.sql(c, dialect.strict, dialect.eager)} AS c{i}"
+        for i, ((_, cells), c) in enumerate(placed)
+    ]
     counted = sorted({c for s, c in zip(statistics, columns, strict=False) if s.kind == "present" and c in arguments})
     ranges, listed = _listed(aggregate, selection) if owner else ({}, [])
     rows = f"SELECT {', '.join(named or ['1 AS one'])} FROM {selection.source(aggregate.input, used, ranges)}"
@@ -81,7 +83,9 @@ def statement(
     for place, (statistic, _, _) in enumerate(of_rows if owner else []):
         if statistic.bounds:
             blanks[len(of_rows) + place] = f"CAST(NULL AS {dialect.wide})"
-    shape = Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect)
+    valued = {i: argument.type for i, (argument, cells) in enumerate(ranked) if cells is None}
+    absent = {i: selection.text_of(Literal(None, kind)) for i, kind in valued.items()}
+    shape = Shape(keys, of_rows, len(of_rows) < len(statistics), len(ranked), blanks, dialect, absent)
     if weights is None:
         return _plain(rows, shape)
     if dialect.windows and keys and not ranked:
@@ -131,15 +135,15 @@ def _plain(rows: str, shape: Shape) -> str:
     sums = [summed(*each) for each in shape.of_rows]
     parts = [f"SELECT {shape.row(f'0, 0, {NOTHING}, COUNT(*)', sums)} FROM r{shape.grouped()}"] if sums else []
     for i in range(shape.cells):
-        shown = shape.row(f"{CELLS + i}, 0, c{i}, COUNT(*)", ["0"])
+        shown = shape.row(f"{CELLS + i}, 0, {shape.cell(i)}, COUNT(*)", ["0"], i)
         parts.append(f"SELECT {shown} FROM r WHERE c{i} IS NOT NULL{shape.grouped(f'c{i}')}")
     return f"WITH r AS {shape.dialect.kept(False)} ({rows}) {' UNION ALL '.join(parts)}"
 
 
 def _columns(
-    aggregate: Aggregate, statistics: Sequence[Statistic], ranked: Sequence[Expression]
+    aggregate: Aggregate, statistics: Sequence[Statistic], ranked: Sequence[tuple[Expression, Cells | None]]
 ) -> tuple[dict[str, Expression], list[str]]:
-    """The arguments by name, and for each statistic and quantile the column it reads.
+    """The arguments by name, and for each statistic and rank the column it reads.
 
     What statistics with bounds read needs no guard against NaN and infinities, for they pass over those; counts of the
     same argument count what they kept.
@@ -147,7 +151,7 @@ def _columns(
     bounded = {s.argument: j for j, s in reversed(list(enumerate(statistics))) if s.bounds is not None}
     arguments: dict[str, Expression] = {}
     columns: list[str] = []
-    used = [*(s.argument for s in statistics if s.argument is not None), *ranked]
+    used = [*(s.argument for s in statistics if s.argument is not None), *(argument for argument, _ in ranked)]
     names = {argument: f"a{i}" for i, argument in enumerate(dict.fromkeys(used))}
     for statistic in statistics:
         argument = statistic.argument
@@ -160,10 +164,10 @@ def _columns(
             arguments[names[argument]] = argument
         shared = statistic.kind == "present" and argument in bounded
         columns.append(f"x{bounded[argument]}" if shared else names[argument])
-    for place, argument in enumerate(ranked):
+    for place, (argument, cells) in enumerate(ranked):
         # A count of the same argument keeps its guarded text, so this one has a name of its own.
-        name = names[argument] if argument in bounded else f"b{place}"
-        arguments[name] = _double(argument, aggregate.input)
+        name = names[argument] if argument in bounded and cells is not None else f"b{place}"
+        arguments[name] = argument if cells is None else _double(argument, aggregate.input)
         columns.append(name)
     return arguments, columns
 
@@ -195,7 +199,7 @@ def _weighed(aggregate: Aggregate, rows: str, shape: Shape, weights: Weights) ->
             shown, source = shape.row(f"0, b, {NOTHING}, {NOTHING}", sums), "q" if alone else "r JOIN q USING (u)"
             parts.append(f"SELECT {shown} FROM {source}{shape.grouped('b')}")
         for i in range(shape.cells):
-            shown = shape.row(f"{CELLS + i}, b, c{i}, COUNT(*)", [long("SUM(g)")])
+            shown = shape.row(f"{CELLS + i}, b, {shape.cell(i)}, COUNT(*)", [long("SUM(g)")], i)
             joined = f"FROM r JOIN q USING (u) WHERE c{i} IS NOT NULL"
             parts.append(f"SELECT {shown} {joined}{shape.grouped('b', f'c{i}')}")
         # In ℓ1 a unit's norm is the number of its rows.
@@ -232,4 +236,5 @@ def _weighed(aggregate: Aggregate, rows: str, shape: Shape, weights: Weights) ->
 def _histogram(part: int, bucket: str, spread: str, shape: Shape, sums: Sequence[str] = ()) -> str:
     head = [f"{part}, {bucket}, {spread}, COUNT(*)", *["NULL"] * len(shape.keys)]
     grouped = ", ".join(["2", *(["3", str(4 + len(shape.keys) + 1)] if sums else [])])
-    return f"SELECT {', '.join([*head, *sums, *shape.blanks[len(sums) :]])} FROM q GROUP BY {grouped}"
+    columns = [*head, *sums, *shape.blanks[len(sums) :], *shape.absent.values()]
+    return f"SELECT {', '.join(columns)} FROM q GROUP BY {grouped}"

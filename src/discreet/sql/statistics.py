@@ -40,8 +40,8 @@ FINE = 1 << 13
 which doubles add up exactly."""
 LEAST = -900
 """The exponent of the smallest step that is divided further."""
-RANKED = ("min", "max", "quantile")
-"""Measures that are drawn from the order of values, not computed from sums (`quantiles.py`)."""
+RANKED = ("min", "max", "quantile", "iqr", "mad", "trimmed_mean", "mode")
+"""Measures that are drawn from the order or the counts of values, not computed from sums (`quantiles.py`)."""
 NARROW = 1 << 16
 """Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
 LARGEST = sys.float_info.max
@@ -192,6 +192,8 @@ def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ..
         return (Statistic("units", None),)
     if measure.function == "count":
         return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
+    if measure.function == "mode":
+        return ()
     if bounds is None:
         value = argument.name if isinstance(argument, Ref) else "…"
         remedy = (

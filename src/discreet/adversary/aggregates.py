@@ -132,7 +132,8 @@ class Questions:
         try:
             value = float(self.aggregate(condition))
         except Exception as error:
-            self.reasons[reason(error)] += 1
+            # What databases say after the first sentence is the statement, which differs each time.
+            self.reasons[reason(error).partition(" LINE ")[0]] += 1
             self._in_a_row += 1
             return float("nan")
         if not np.isfinite(value):

@@ -17,7 +17,7 @@ their intersection. Noise shows in that estimates from several covers do not agr
 ...     return sum(pay[p] for p in people)
 >>> found = track(curator, "p == 'Ann'", ["p in ('Ann', 'Bo')", "p in ('Bo', 'Cy')", "p > 'Bo'"])
 >>> found.verdict, found.values.tolist()
-('BROKEN: 1 of 1 value sought was read off 12 answers.', [70.0])
+('BROKEN: the value sought was read off 12 answers.', [70.0])
 
 What is found is in `.values`; nothing prints it.
 """
@@ -110,15 +110,17 @@ class Differencing(Finding):
         if not self.answered or not np.isfinite(self.lows).any():
             return f"NOTHING: {self.answered:,} of {self.asked:,} questions were answered, too few to compare."
         found = self.pinned if self.right is None else self.right
-        of = f"of {self.sought:,} value{'' if self.sought == 1 else 's'} sought"
+        of = "the value sought" if self.sought == 1 else f"{found:,} of {self.sought:,} values sought"
         if found:
             read = "was" if found == 1 else "were"
-            return f"{judged(found, self.sought)}: {found:,} {of} {read} read off {self.answered:,} answers."
+            return f"{judged(found, self.sought)}: {of} {read} read off {self.answered:,} answers."
         if self.right is None and (self.widths <= self.resolution).any():
             few = f"fewer than {ENOUGH} covers were answered"
             return f"UNSURE: {few}, so nobody can tell exact answers from noisy ones; name more covers."
         left = float(np.median(self.widths[np.isfinite(self.widths)])) / 2
-        return f"HELD: no value {of} could be read off {self.answered:,} answers: they leave ± {left:,.3g}."
+        width = f"{left:,.0f}" if left >= 100 else f"{left:.3g}"
+        who = f"{of} could not" if self.sought == 1 else f"none of {self.sought:,} values sought could"
+        return f"HELD: {who} be read off {self.answered:,} answers, which leave ± {width}."
 
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""

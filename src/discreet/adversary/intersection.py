@@ -7,7 +7,7 @@ these rows. Who is in all tables has a value that is left in all of them. Values
 >>> from discreet.adversary import hospitals
 >>> found = intersect({"A": hospitals.FIRST, "B": hospitals.SECOND}, hospitals.QUASI, "diagnosis", hospitals.KNOWN)
 >>> print(found)
-BROKEN: of 1 person who is in all 2 tables, diagnosis of 1 is left without a doubt.
+BROKEN: of 1 person in both tables, diagnosis of 1 is left without a doubt.
 people: 1 looked for, 1 with rows that fit in every table
 pinned by A alone: 0, with 2 values left on average
 pinned by B alone: 0, with 3 values left on average
@@ -64,10 +64,10 @@ class Intersection(Finding):
     @property
     def verdict(self) -> str:
         """In plain words."""
-        who = f"{self.present:,} {'person' if self.present == 1 else 'people'} who is in all"
-        who = who.replace("people who is", "people who are") + f" {len(self.alone)} tables"
+        every = "both tables" if len(self.alone) == 2 else f"all {len(self.alone)} tables"
         if not self.present:
-            return f"NOTHING: nobody looked for can be in all {len(self.alone)} tables."
+            return f"NOTHING: nobody looked for can be in {every}."
+        who = f"{self.present:,} {'person' if self.present == 1 else 'people'} in {every}"
         word = judged(self.pinned, self.present)
         if word == "HELD":
             return f"HELD: of {who}, two or more values of {self.sensitive} are left of each."

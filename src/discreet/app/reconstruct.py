@@ -16,6 +16,7 @@ from discreet.adversary.census import reconstruct_tables
 from discreet.adversary.queries import Listed, Queries
 from discreet.adversary.reconstruction import Method, Reconstruction, reconstruct
 from discreet.app.exhibit import print_json, show, telling, write
+from discreet.app.verdicts import Output
 from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
 
@@ -24,16 +25,6 @@ __all__ = ["Asking", "Output", "from_answers", "from_database", "from_tables"]
 PER_PERSON = 4
 MOST_SHOWN = 1000
 """Secrets that are printed, at most; all of them are in JSON."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """Where the finding goes."""
-
-    html: Path | None
-    plot: Path | None
-    reveal: bool
-    as_json: bool
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,25 @@ def test_tiny_and_odd_data_is_unstable(statistic: Any, data: Any) -> None:
     assert found.values.loss == found.loss == mechanism.loss
 
 
+@pytest.mark.parametrize("statistic", [OrderStatistic(), InterquartileRange(), TrimmedMean(), MedianDeviation()])
+@pytest.mark.parametrize(
+    ("data", "truths"),
+    [
+        ([7] * 400, (7, 0, 7, 0)),
+        ([2] * 100 + [7] * 600 + [9] * 100, (7, 0, 6.906, 0)),
+        ([float("inf")] * 400, (10, 0, 10, 0)),
+        ([float("nan")] * 400, (0, 0, 0, 0)),
+    ],
+    ids=["constant", "ties", "infinities", "missing"],
+)
+def test_constants_and_ties_are_as_stable_as_can_be(statistic: Any, data: Any, truths: tuple[float, ...]) -> None:
+    """Values beyond the bounds are at them, and what is missing at 0."""
+    kinds = (OrderStatistic, InterquartileRange, TrimmedMean, MedianDeviation)
+    mechanism = ProposeTestRelease(OnLine(statistic, Bounds(0, 10)), "0.05", 1, "1e-6", "replace")
+    value = mechanism.release(data, entropy=Entropy.for_tests(0)).values
+    assert abs(value - truths[kinds.index(type(statistic))]) < mechanism.accuracy("1e-6")
+
+
 def test_declared_functions_that_fail_are_unstable() -> None:
     def fails(rows: Any) -> Any:
         raise ValueError(rows)

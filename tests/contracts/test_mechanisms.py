@@ -26,6 +26,8 @@ from discreet.mechanisms import (
 )
 from discreet.noise import Entropy
 from discreet.robust import (
+    Agreement,
+    Centre,
     Declared,
     MedianDeviation,
     OnLine,
@@ -35,6 +37,7 @@ from discreet.robust import (
     SmoothSensitivity,
     SubsampledRelease,
     TrimmedMean,
+    Vote,
     mode,
 )
 
@@ -67,6 +70,10 @@ EACH: list[tuple[Any, object]] = [
     (SmoothSensitivity(TrimmedMean("0.2"), 1, Bounds(0, 10), neighbours="replace"), np.array([0.5, 2.0, 3.0])),
     (mode(1, "1e-6"), ["a"] * 60 + ["b"]),
     (SubsampledRelease(len, 1, "1e-6", 40, "0.01", 4), np.zeros(10)),
+    (Centre(Bounds(0, 10), 1, 5, 2), np.arange(10)),
+    (Centre((Bounds(0, 10), Bounds(0, 1)), 1, 30, delta="1e-6", method="mean"), np.ones((30, 2))),
+    (Vote(("a", "b"), 1, 4), ["a", "b", None, "a"]),
+    (Agreement(1, "1e-6", 100), ["a"] * 100),
     (SparseVector.for_epsilon(1, 5, 2), np.array([0, 10, 3, 20, 7])),
     (SparseVector.for_epsilon(1, 5, 1, value_share="0.3"), np.array([0, 10, 3, 20, 7])),
 ]

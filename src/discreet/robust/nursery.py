@@ -116,7 +116,9 @@ def framed(columns: Any, form: str) -> Any:
     if form == "arrow":
         import pyarrow
 
-        return pyarrow.table({name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()})
+        kinds = {name: pyarrow.string() if values.dtype == object else None for name, values in columns.items()}
+        held = {name: pyarrow.array(values, kinds[name], from_pandas=True) for name, values in columns.items()}
+        return pyarrow.table(held)
     return columns
 
 

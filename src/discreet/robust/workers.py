@@ -90,7 +90,8 @@ class Limits:
     @property
     def side_by_side(self) -> int:
         """How many blocks run at the same time."""
-        return self.workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return self.workers or ours or 1
 
 
 class Workers:

@@ -25,6 +25,7 @@ SCRIPTS = (
     "projection",
     "randomized_response",
     "robust_scale",
+    "sample_and_aggregate",
     "significant_features",
     "small_database",
     "stable_privacy",
@@ -43,6 +44,7 @@ AXES = {
     "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
     "robust_scale": "releases without an answer within a factor of 2",
+    "sample_and_aggregate": "points below the fit to everybody",
     "significant_features": "releases without the right answer",
     "small_database": "people that the worst query is off by",
     "stable_privacy": "the least that an audit leaves",
@@ -180,6 +182,16 @@ def _shy(raw: type) -> type:
     return Shy
 
 
+def _idle(workers: type) -> type:
+    """Blocks that never answer."""
+
+    class Idle(workers):
+        def answers(self, block: Any, count: int, progress: Any = None) -> Any:
+            return [None] * count
+
+    return Idle
+
+
 PLANTED = {
     "base_generators": ("LinearGenerator", _mistaken),
     "boosting": ("Boosting", _perverse),
@@ -192,6 +204,7 @@ PLANTED = {
     "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
     "robust_scale": ("StabilityTest", lambda test: lambda epsilon, delta, rule: test(epsilon, 8 * delta, rule)),
+    "sample_and_aggregate": ("Workers", _idle),
     "significant_features": ("RawData", _shy),
     "small_database": ("SmallDatabase", _mistaken),
     "stable_privacy": ("mode", _telling),

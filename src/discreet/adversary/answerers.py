@@ -126,7 +126,7 @@ class FromFile:
             rows = [[_number(row[place]) if place < len(row) else np.nan for place in kept] for row in reader]
         if not kept or not rows or not np.isfinite(rows).all():
             wanted = "a header, then one row of numbers for each query, one column for each person"
-            raise InvalidArgument("queries", str(path), wanted, "write 0 for people that a query leaves out")
+            raise InvalidArgument("queries", str(path), wanted, "name the file of weights, with 0 for people left out")
         return Listed(np.array(rows))
 
 

@@ -127,7 +127,7 @@ class TableReconstruction:
         whole = f"in {self.states.get('unique', 0):,} of {blocks:,} blocks everybody"
         said = f"{self.certain:,} of {self.people:,} people ({share * 100:.1f} %) follow from the tables with certainty"
         kind = "BROKEN" if share >= 0.5 else "LEAKING" if self.certain else "HELD"
-        noted = f"; {unfit:,} blocks have tables that contradict each other" if unfit else ""
+        noted = f"; the tables of {unfit:,} contradict each other" if unfit else ""
         return f"{kind}: {said}, {whole}{noted}."
 
     def disagreements(self) -> dict[Hashable, tuple[str, ...]]:
@@ -244,7 +244,8 @@ def reconstruct_tables(
         wrong = []
         if found.status == "inconsistent":
             wrong = said.impossible[:1] + tables.disagreements(name)
-            wrong = wrong or [f"no whole numbers fit all counts; the nearest are off by {found.misfit:.3g} in all"]
+            nearest = f"the nearest are off by {found.misfit:.3g} in all" if found.misfit > 1e-6 else "only halves do"
+            wrong = wrong or [f"no whole numbers fit all counts; {nearest}"]
         solved.append(Block(name, found, said.cells, tuple(wrong)))
         if progress is not None:
             progress((number + 1) / len(tables.blocks))

@@ -42,8 +42,10 @@ Method = Literal["least squares", "robust", "linear program", "all candidates"]
 METHODS: tuple[Method, ...] = ("least squares", "robust", "linear program", "all candidates")
 ROBUST_UP_TO = 2000
 """People up to whom the ℓ1 fit is the default."""
-OUTLIERS = 3.5
+OUTLIERS = 5.0
 """Answers that are farther off than so many standard deviations are left out of the last fit."""
+PLENTY = 3
+"""Answers for each person with which least squares need no help."""
 BROKEN, LEAKING = 0.95, 0.1
 """Bits that are read to call answers broken, and what they are above the baseline to call them leaking."""
 LUCK = 0.001
@@ -211,14 +213,14 @@ def reconstruct(
         nothing = np.zeros(queries.people, np.int64)
         rest = (len(queries), 0, answers.reasons, np.nan, np.nan, known)
         return Reconstruction(nothing, middle, middle, chosen, *rest)
-    estimate = _decoded(chosen, queries, answers, lambda part: told(ASKING + (1 - ASKING) * part))
+    estimate, share = _decoded(chosen, queries, answers, lambda part: told(ASKING + (1 - ASKING) * part))
     bits = (estimate > 0.5).astype(np.int64)
     off = np.abs(answers.values - queries.apply(bits))
     off = off[np.isfinite(off)]
     told(1.0)
     return Reconstruction(
         bits=bits,
-        chances=_chances(chosen, estimate, answers),
+        chances=_chances(chosen, estimate, share),
         estimate=estimate,
         method=chosen,
         asked=len(queries),
@@ -230,28 +232,34 @@ def reconstruct(
     )
 
 
-def _decoded(method: str, queries: Queries, answers: Answers, told: Callable[[float], None]) -> Doubles:
+def _decoded(method: str, queries: Queries, answers: Answers, told: Callable[[float], None]) -> tuple[Doubles, float]:
+    """Estimates of the bits, and the part of a bit's distance from ½ that comes through."""
     if method == "all candidates":
-        return decoding.best_candidate(queries.people, answers.values)[0].astype(np.float64)
+        return decoding.best_candidate(queries.people, answers.values)[0].astype(np.float64), 1.0
     if method == "linear program":
-        return decoding.least_worst(queries, answers.values)
+        return decoding.least_worst(queries, answers.values), 1.0
     if method == "least squares":
-        return decoding.least_squares(queries, answers.values)
+        # Orthogonal columns need no holding: it would scale all estimates alike.
+        whole = isinstance(queries, Hadamard) and answers.given == len(queries)
+        if whole or answers.given >= PLENTY * queries.people:
+            return decoding.least_squares(queries, answers.values), 1.0
+        return decoding.damped_squares(queries, answers.values)
     # Absolute errors find which answers are arbitrary; the others are worth more in squares.
     rough = decoding.least_absolute(queries, answers.values, told)
     off = np.abs(answers.values - queries.apply(rough))
     usual = 1.4826 * float(np.nanmedian(off))
     kept = np.where(off <= OUTLIERS * usual + 1e-6, answers.values, np.nan)
-    return decoding.least_squares(queries, kept) if np.isfinite(kept).sum() >= 2 * queries.people else rough
+    enough = np.isfinite(kept).sum() >= PLENTY * queries.people
+    return (decoding.least_squares(queries, kept) if enough else rough), 1.0
 
 
-def _chances(method: str, estimate: Doubles, answers: Answers) -> Doubles:
+def _chances(method: str, estimate: Doubles, share: float) -> Doubles:
     """Candidates and programs within [0, 1] say less of their own noise: what they leave open is taken as it is."""
     if method == "all candidates":
         return np.clip(estimate, 0.01, 0.99)
     if method == "linear program":
         return np.clip(estimate, 0.001, 0.999)
-    return decoding.certainties(estimate, answers.given)
+    return decoding.certainties(estimate, share)
 
 
 def _answers(answerer: Any, queries: Queries, told: Callable[[float], None]) -> Answers:
@@ -271,7 +279,7 @@ def _answers(answerer: Any, queries: Queries, told: Callable[[float], None]) -> 
 def _method(method: Method | None, queries: Queries) -> Method:
     if method is None:
         small = queries.people <= ROBUST_UP_TO and not isinstance(queries, Hadamard)
-        return "robust" if small and len(queries) > queries.people else "least squares"
+        return "robust" if small and len(queries) >= PLENTY * queries.people else "least squares"
     if method not in METHODS:
         raise InvalidArgument("method", method, f"one of {', '.join(METHODS)}", "leave it out for the one that suits")
     if method == "all candidates" and len(queries) != 1 << queries.people:

@@ -24,6 +24,7 @@ SCRIPTS = (
     "neighbour_set",
     "projection",
     "randomized_response",
+    "reconstruction",
     "robust_scale",
     "sample_and_aggregate",
     "significant_features",
@@ -43,6 +44,7 @@ AXES = {
     "neighbour_set": "rate at the best δ of the map",
     "projection": "mean squared error of a count",
     "randomized_response": "error of the worst fraction",
+    "reconstruction": "bits guessed right",
     "robust_scale": "releases without an answer within a factor of 2",
     "sample_and_aggregate": "points below the fit to everybody",
     "significant_features": "releases without the right answer",
@@ -113,6 +115,17 @@ def _bolder(mechanism: type) -> Any:
             return super().accuracy(*arguments) / 4
 
     return Bolder
+
+
+def _whispering(laplace: type) -> type:
+    """Noise for ten thousand times the ε."""
+
+    class Whispering(laplace):
+        @classmethod
+        def for_epsilon(cls, epsilon: Any, *arguments: Any, **options: Any) -> Any:
+            return laplace.for_epsilon(10_000 * Fraction(epsilon), *arguments, **options)
+
+    return Whispering
 
 
 def _mistaken(mwem: type) -> type:
@@ -203,6 +216,7 @@ PLANTED = {
     "neighbour_set": ("ShellLaw", lambda law: lambda shells, epsilon: law(shells, epsilon * 1.5)),
     "projection": ("Projection", _optimistic),
     "randomized_response": ("RandomizedResponse", _bolder),
+    "reconstruction": ("Laplace", _whispering),
     "robust_scale": ("StabilityTest", lambda test: lambda epsilon, delta, rule: test(epsilon, 8 * delta, rule)),
     "sample_and_aggregate": ("Workers", _idle),
     "significant_features": ("RawData", _shy),

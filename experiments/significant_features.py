@@ -192,7 +192,7 @@ def draw(rows: list[Row]) -> Any:
 EXPERIMENT = Experiment(
     "significant_features",
     "Choices made on blocks of people come out where the blocks agree",
-    "Three of twenty features by LASSO, and the law of spending; ⊥ comes out as often as the counts say",
+    "Three of twenty features by LASSO, and the law of spending; answers fail to come out as often as counts say",
     measure,
     draw,
 )

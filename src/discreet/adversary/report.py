@@ -5,7 +5,7 @@ The page stands alone: nothing is fetched, and every text is escaped.
 >>> from discreet.adversary.auditor import audit
 >>> from discreet.core.losses import PureDP
 >>> verdict(audit(lambda rows: len(rows), [1], [1, 2], samples=2000, claim=PureDP(1)))
-'The claim ε = 1 is false: the true ε is at least 3.78, except with probability 1e-09.'
+'BROKEN: the claim ε = 1 is false: the true ε is at least 3.78, except with probability 1e-09.'
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.adversary.power import NOTHING, RATES
 from discreet.adversary.tradeoff import border, proven, said
@@ -25,7 +25,7 @@ from discreet.core.markup import STYLE, facts, note, table
 if TYPE_CHECKING:
     from discreet.adversary.auditor import Audit
 
-__all__ = ["claim_words", "document", "page", "power_table", "power_words", "summary", "verdict"]
+__all__ = ["claim_words", "document", "page", "power_table", "power_words", "record", "summary", "verdict"]
 
 SIDE, LEFT, BOTTOM = 360, 52, 44
 SEEN, ALLOWED, EVENT = "#2f7fc1", "#d98a29", "#d23f31"
@@ -51,7 +51,7 @@ def verdict(found: Audit) -> str:
     least = f"the true ε{at} is at least {floored(found.epsilon)}"
     if found.refuted:
         assert found.claim is not None
-        return f"The claim {claim_words(found.claim)} is false: {least}, {doubt}."
+        return f"BROKEN: the claim {claim_words(found.claim)} is false: {least}, {doubt}."
     if found.claim is not None:
         shown = f"the largest ε{at} proven is {floored(found.epsilon)}"
         return f"Nothing against {claim_words(found.claim)} was found on this pair of data sets: {shown}."
@@ -112,6 +112,26 @@ def summary(found: Audit) -> str:
             "What would have been caught is stated for an event once it is tested."
         )
     )
+
+
+def record(found: Audit) -> dict[str, Any]:
+    """For JSON."""
+    claim = found.claim
+    least = None if found.terms is None else found.terms.least_caught(claim or NOTHING, 0.5)
+    return {
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "confidence": found.confidence,
+        "claim": None if claim is None else numerals.loss_record(claim),
+        "refuted": found.refuted,
+        "event": found.event,
+        "likelier_on": found.likelier_on,
+        "rates": list(found.rates),
+        "samples": found.samples,
+        "caught_from_epsilon": None if least is None or math.isinf(least) else least,
+        "curve": [list(point) for point in found.curve],
+        "verdict": verdict(found),
+    }
 
 
 def page(found: Audit, title: str) -> str:

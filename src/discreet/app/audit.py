@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from discreet.app.audit_mechanism import mechanism
+from discreet.app.audit_session import session
 from discreet.app.bounds import bound
 
 __all__ = ["audit_app"]
 
 audit_app = typer.Typer(no_args_is_help=True, help="Check what is promised, and what nobody can do better.")
+audit_app.command()(mechanism)
+audit_app.command()(session)
 audit_app.command()(bound)

@@ -1,0 +1,93 @@
+"""The audit of a session as people and programs read it."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from discreet.adversary import report
+from discreet.core.cells import Cells
+from discreet.core.markup import facts, folded, note, table
+from discreet.core.numerals import loss, loss_record
+
+if TYPE_CHECKING:
+    from discreet.adversary.sessions import QuestionAudit, SessionAudit
+
+__all__ = ["columns", "page", "record", "summary", "verdict"]
+
+SCOPE = (
+    "All tables were made up from what is declared: no private row was read and nothing was charged. The audit runs on "
+    "DuckDB; it says what was found on these neighbours, and is no proof for others."
+)
+
+
+def verdict(found: SessionAudit) -> str:
+    """One sentence."""
+    broken = sum(not one.passed for one in found.questions)
+    if broken:
+        return f"BROKEN: {broken} of {len(found.questions)} questions do not keep what they state."
+    return f"Nothing was found: {len(found.questions)} questions keep what they state, as far as this audit sees."
+
+
+def columns(found: SessionAudit) -> list[Cells]:
+    """One line for each question."""
+    rows = found.questions
+    return [
+        Cells("question", [one.question for one in rows]),
+        Cells("states", ["refused" if one.loss is None else loss(one.loss, digits=3) for one in rows]),
+        Cells("used by one unit", [f"{one.strain * 100:.0f} %" for one in rows], right=True),
+        Cells("proven ε", [_proven(one) for one in rows], right=True),
+        Cells("caught from ε", [_caught(one) for one in rows], right=True),
+        Cells("verdict", ["sound" if one.passed else "BROKEN" for one in rows]),
+    ]
+
+
+def _proven(one: QuestionAudit) -> str:
+    from discreet.adversary.auditor import floored
+
+    return "–" if one.audit is None else floored(one.audit.epsilon)
+
+
+def _caught(one: QuestionAudit) -> str:
+    """The least ε that the runs would have caught, by an event in half of them."""
+    if one.audit is None or one.audit.terms is None or one.audit.claim is None:
+        return "–"
+    return f"{one.audit.terms.least_caught(one.audit.claim, 0.5):.3g}"
+
+
+def summary(found: SessionAudit) -> str:
+    """Verdict, table, and for each question what was found."""
+    head = note(verdict(found), alarm=True) if not found.passed else f'<p class="verdict">{escape(verdict(found))}</p>'
+    return head + table(columns(found)) + "".join(map(_question, found.questions)) + note(SCOPE)
+
+
+def _question(one: QuestionAudit) -> str:
+    parts = [facts([("verdict", escape(one.verdict)), ("checked on", f"{one.pairs} pairs of neighbours")])]
+    parts += [note(fault, alarm=True) for fault in one.faults]
+    if one.audit is not None:
+        parts.append(note(f"Fresh noise on the pair whose unit is {one.profile}:"))
+        parts.append(report.summary(one.audit))
+    return folded(one.question, "".join(parts))
+
+
+def page(found: SessionAudit, title: str) -> str:
+    """A whole file."""
+    return report.document(title, summary(found))
+
+
+def record(found: SessionAudit) -> dict[str, Any]:
+    """For JSON."""
+    return {"passed": found.passed, "engine": found.engine, "questions": [_record(one) for one in found.questions]}
+
+
+def _record(one: QuestionAudit) -> dict[str, Any]:
+    return {
+        "question": one.question,
+        "passed": one.passed,
+        "verdict": one.verdict,
+        "loss": None if one.loss is None else loss_record(one.loss),
+        "faults": list(one.faults),
+        "strain": one.strain,
+        "pairs": one.pairs,
+        "audit": None if one.audit is None else report.record(one.audit),
+    }

@@ -50,8 +50,8 @@ from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.shape import Integers
-from discreet.noise.uniform import uniform
 from discreet.robust.labels import Label, label
+from discreet.robust.partition import blocks_of
 from discreet.robust.stability import Rule, StabilityTest, Unstable
 from discreet.robust.stable import gap_of
 
@@ -99,11 +99,7 @@ class RawData:
         """
         size = _length(rows)
         owners = np.arange(size) if units is None else _owners(units, size)
-        source = chosen(entropy)
-        drawn = uniform(self.blocks, int(owners.max(initial=-1)) + 1, entropy=source)[owners]
-        order = np.argsort(drawn, kind="stable")
-        ends = np.cumsum(np.bincount(drawn, minlength=self.blocks))[:-1]
-        return [_taken(rows, places) for places in np.split(order, ends)]
+        return [_taken(rows, places) for places in blocks_of(owners, self.blocks, entropy=chosen(entropy))]
 
     def release(self, choices: Sequence[Any], *, entropy: Entropy | None = None) -> Release:
         """What most blocks chose, or `Unstable`; one choice for each block, None from those that made none."""
@@ -175,14 +171,14 @@ def _length(rows: Any) -> int:
     return len(rows)
 
 
-def _owners(units: Any, size: int) -> Integers:
-    """The unit of each row as a number from 0; what is neither number nor text goes by how it is written."""
+def _owners(units: Any, size: int) -> np.ndarray[Any, Any]:
+    """The unit of each row; what is neither number nor text goes by how it is written."""
     listed = units if isinstance(units, np.ndarray) else np.array([repr(unit) for unit in units], dtype=str)
-    if listed.dtype.kind == "O":
+    if listed.dtype.kind not in "iuUS":
         listed = np.array([repr(unit) for unit in listed.tolist()], dtype=str)
     if listed.shape != (size,):
         raise InvalidArgument("units", f"of shape {listed.shape}", f"{size}, one to a row", "name each row's unit")
-    return np.unique(listed, return_inverse=True)[1].astype(np.int64)
+    return listed
 
 
 def _taken(rows: Any, places: Integers) -> Any:

@@ -2,12 +2,15 @@
 
 import json
 from contextlib import chdir
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from discreet.app.cli import app
@@ -17,6 +20,8 @@ INIT = (
     *("init", "visits.parquet", "--unit", "patient", "--max-rows", "2", "--epsilon", "3", "--delta", "1e-6"),
     *("--bounds", "cost=0:500", "--bounds", "age=0:120", "--values", "city=A,B,C"),
 )
+built = lru_cache(maxsize=1)(get_command)
+"""The commands, made from their functions once: that takes longer than to run most of them."""
 CANARY = "Zebedee Quux"
 """A name that is in the data and must never be seen outside it."""
 
@@ -29,7 +34,7 @@ class Commands:
 
     def __call__(self, *arguments: str, code: int | None = 0, **options: Any) -> Any:
         """The result of a command, which must end with this code unless it is None."""
-        with chdir(self.folder):
+        with chdir(self.folder), patch("typer.testing._get_command", built):
             result = CliRunner().invoke(app, list(arguments), **options)
         assert code in (None, result.exit_code), result.output
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

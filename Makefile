@@ -2,13 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# dist: workers for the tests, one for each core
+# workers for the tests, one for each core: more of them only import everything once more
 JOBS ?= auto
 
 # what Spark runs on, where it is missing and can be had
 JAVA := (test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null)
 
-.PHONY: demo test lint bench experiments clean
+.PHONY: demo test check lint bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), with what tests need: two minutes or more"
@@ -30,7 +30,14 @@ $(VENV)/benched: $(VENV)/installed
 demo: $(VENV)/light
 	$(BIN)/discreet demo
 
-test: lint
+# types are checked, on one core, while the tests start
+test: $(VENV)/installed
+	$(MAKE) --no-print-directory --jobs 2 lint check
+
+# matrices are small and workers as many as cores; what was compiled is kept for the many processes that tests start
+check: export OMP_NUM_THREADS = 1
+check: export PYTHONDONTWRITEBYTECODE =
+check: $(VENV)/installed
 	$(BIN)/python -m pytest --numprocesses $(JOBS)
 
 lint: $(VENV)/installed

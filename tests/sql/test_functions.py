@@ -16,7 +16,7 @@ from discreet.sql.intervals import Interval
 from discreet.sql.parse_expressions import DEEPEST
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
-EXPRESSIONS = 1_000
+EXPRESSIONS = 500
 AT_ONCE = 100
 MOST = {"integer": Literal(2**63 - 1, "integer"), "real": Literal(Fraction(10) ** 308, "real")}
 
@@ -124,7 +124,7 @@ def test_chains_of_texts_are_measured_once() -> None:
 
 def test_the_random_expressions_use_every_function() -> None:
     maker = Maker(random.Random(0))
-    for _ in range(4 * EXPRESSIONS):
+    for _ in range(8 * EXPRESSIONS):
         maker.make(maker.rng.choice(KINDS), 3)
     assert maker.used == set(FUNCTIONS)
 

@@ -29,7 +29,7 @@ from discreet.sql.plan import (
     Union,
 )
 
-QUESTIONS = 400
+QUESTIONS = 160
 WRITTEN_ANEW = 4
 """One question in so many is read again with other spaces: what can go wrong there is in the words, which all share."""
 

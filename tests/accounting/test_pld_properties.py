@@ -51,7 +51,7 @@ events = st.one_of(
 deltas = st.sampled_from(["0.3", "1e-3", "1e-6", "1e-15"])
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(events, events, deltas, deltas)
 def test_more_costs_more(first: Event, second: Event, delta: str, other: str) -> None:
     one, both = pld.privacy_loss(first), pld.privacy_loss(Composed((first, second)))
@@ -61,7 +61,7 @@ def test_more_costs_more(first: Event, second: Event, delta: str, other: str) ->
     assert both.epsilon(high) <= both.epsilon(low) * Fraction(ROUGH)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(events, deltas)
 def test_the_two_questions_agree(event: Event, delta: str) -> None:
     loss = pld.privacy_loss(event)
@@ -72,7 +72,7 @@ def test_the_two_questions_agree(event: Event, delta: str) -> None:
         assert loss.delta(epsilon * Fraction(999, 1000)) >= Fraction(delta) * Fraction(0.999)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(events, deltas)
 def test_later_answers_are_as_good_as_first_ones(event: Event, delta: str) -> None:
     used = pld.privacy_loss(event)

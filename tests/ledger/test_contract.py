@@ -213,7 +213,7 @@ def test_accounts_are_named_by_tuples_of_clean_names(place: Place, account: obje
         ({"events": [Event()]}, "events"),
         ({"events": 3}, "event"),
         ({"events": [Pure(F(1, 10**5000))]}, "events"),
-        ({"events": [Pure(F(1, 10**6 + i)) for i in range(10**5)]}, "events"),
+        ({"events": [Pure(F(1, 10**6))] * 10**5}, "events"),
     ],
 )
 def test_bad_arguments_are_named_and_nothing_is_charged(place: Place, arguments: dict[str, object], name: str) -> None:

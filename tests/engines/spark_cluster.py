@@ -12,7 +12,7 @@ import pyspark
 
 HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java that starts fast."""
 PATIENCE = 120
 """Seconds that a server may take to start."""
@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.executor.extraJavaOptions": QUICK,
+    "spark.driver.extraJavaOptions": QUICK,
 }
 
 
@@ -53,7 +54,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
 def started(folder: Path, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A program of Spark, until the block is left."""
     small = {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": HOST, "SPARK_DAEMON_MEMORY": "768m"}
-    small |= {"SPARK_DAEMON_JAVA_OPTS": QUICK}
+    small |= {"SPARK_DAEMON_JAVA_OPTS": QUICK, "SPARK_LAUNCHER_OPTS": QUICK}
     command = [str(HOME / "bin" / program), *arguments]
     with (folder / f"{arguments[0].rpartition('.')[2].strip('-')}.log").open("wb") as log:
         process = subprocess.Popen(command, env={**os.environ, **small}, stdout=log, stderr=log, cwd=folder)

@@ -157,10 +157,12 @@ def draw(rows: list[Row]) -> Any:
     across = alt.X("noise / √n:Q", title="standard deviation of the noise / √n", scale=alt.Scale(type="sqrt"))
     curves = alt.Chart(recovered(BY_NOISE)).transform_filter("datum.n != 500")
     line = curves.mark_line(point=True).encode(x=across, y=up, color=colour)
-    marks = alt.Chart(alt.Data(values=[{"at": 0.2}, {"at": 1.0}])).mark_rule(strokeDash=[4, 4], color="#888")
+    thresholds = [{"at": 0.2, "said": "0.2·√n"}, {"at": 1.0, "said": "√n"}]
+    marks = alt.Chart(alt.Data(values=thresholds)).mark_rule(strokeDash=[4, 4], color="#888")
     curve = [{"at": float(s), "right": float(norm.cdf(0.5 / s))} for s in np.linspace(0.05, 5, 100)]
-    theory = alt.Chart(alt.Data(values=curve)).mark_line(color="#bbb").encode(x="at:Q", y="right:Q")
-    first = (theory + marks.encode(x="at:Q") + line).properties(width=330, height=300, title="over the noise")
+    theory = alt.Chart(alt.Data(values=curve)).mark_line(color="#bbb").encode(x="at:Q", y=up)
+    signs = marks.mark_text(align="left", dx=4, dy=135, color="#666").encode(x="at:Q", text="said:N")
+    first = (theory + marks.encode(x="at:Q") + signs + line).properties(width=330, height=300, title="over the noise")
     more = (
         alt.Chart(recovered(BY_QUERIES))
         .mark_line(point=True)

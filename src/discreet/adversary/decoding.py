@@ -49,6 +49,10 @@ GAP = 1e-4
 STEPS = 60
 STRENGTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """How strongly estimates are held near ½, in parts of what all bits together make of an answer."""
+WARY = 1.2
+"""What each number that is fitted counts for in cross-validation; at 1 it now and then believes what it should not."""
+EXACT = 0.01
+"""Answers that bits meet to within this were exact."""
 CERTAIN = 1e-6
 """No variance of an estimate is taken to be smaller."""
 SCREEN = 64
@@ -80,9 +84,14 @@ def least_squares(queries: Queries, values: Doubles, damp: float = 0.0) -> Doubl
 def damped_squares(queries: Queries, values: Doubles) -> tuple[Doubles, float]:
     """Least squares held near ½, for few answers, and the part of a bit's distance from ½ that comes through.
 
-    How strongly is chosen by generalized cross-validation; that part, the mean of the diagonal of the map from bits to
-    estimates, is found by sending signs through it.
+    Bits that answer everything as it was answered need no holding. Else how strongly is chosen by generalized
+    cross-validation; that part, the mean of the diagonal of the map from bits to estimates, is found by sending signs
+    through it.
     """
+    plain = least_squares(queries, values)
+    off = np.abs(values - queries.apply(plain > 0.5))
+    if np.nanmax(off) < EXACT and np.abs(np.abs(plain - 0.5) - 0.5).max() < EXACT:
+        return plain, 1.0
     probe = 2.0 * uniform(2, queries.people, entropy=Entropy.of_released(b"signs to send")) - 1
     sent = np.where(np.isfinite(values), queries.apply(probe), np.nan)
     level, answered = float(np.sqrt(np.nanmean(sent**2))), int(np.isfinite(values).sum())
@@ -91,9 +100,9 @@ def damped_squares(queries: Queries, values: Doubles) -> tuple[Doubles, float]:
     for strength in STRENGTHS:
         estimate = least_squares(queries, values, strength * level)
         share = float(probe @ (least_squares(queries, sent + middle, strength * level) - 0.5)) / queries.people
-        left = max(answered - share * queries.people, 1e-9)
-        score = float(np.nansum((values - queries.apply(estimate)) ** 2)) / left**2
-        if best is None or score < best[0]:
+        left = answered - WARY * share * queries.people
+        score = float(np.nansum((values - queries.apply(estimate)) ** 2)) / left**2 if left > 0 else np.inf
+        if best is None or score <= best[0]:
             best = score, estimate, min(max(share, 0.0), 1.0)
     assert best is not None
     return best[1], best[2]

@@ -174,11 +174,9 @@ def _length(rows: Any) -> int:
 def _owners(units: Any, size: int) -> np.ndarray[Any, Any]:
     """The unit of each row; what is neither number nor text goes by how it is written."""
     listed = units if isinstance(units, np.ndarray) else np.array([repr(unit) for unit in units], dtype=str)
-    if listed.dtype.kind not in "iuUS":
-        listed = np.array([repr(unit) for unit in listed.tolist()], dtype=str)
     if listed.shape != (size,):
         raise InvalidArgument("units", f"of shape {listed.shape}", f"{size}, one to a row", "name each row's unit")
-    return listed
+    return listed if listed.dtype.kind in "iuUS" else np.array([repr(unit) for unit in listed.tolist()], dtype=str)
 
 
 def _taken(rows: Any, places: Integers) -> Any:

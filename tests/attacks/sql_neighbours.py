@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import discreet as dc
+from discreet.adversary.movement import tallied
 from discreet.noise import Entropy
 from discreet.session import Session
-from discreet.sql import tally
-from discreet.sql.caps import G, H
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.quantiles import Histograms
@@ -110,21 +109,6 @@ def _noise(measurement: Measurement, place: int, cuts: Cuts) -> float:
 
 def _length(moved: Iterable[float], measurement: Measurement) -> float:
     return float(sum(map(abs, moved))) if measurement.norm == "l1" else math.sqrt(sum(m * m for m in moved))
-
-
-def tallied(measurement: Measurement, first: Groups, second: Groups, cut: int) -> float:
-    """How far the tally of what clipping takes moved, in deviations of its noise, at the cap where that is farthest."""
-    if not measurement.tallied or measurement.weights is None:
-        return 0.0
-    caps = measurement.weights.rows
-    by_octave, of_pair = tally.noise(measurement.ratio, measurement.changes)
-    units = zip(tally.counted(first.octaves), tally.counted(second.octaves), strict=True)
-    counted = math.hypot(*(one - other for one, other in units)) / float(by_octave * G * H)
-    pairs = []
-    for octave in range(tally.OCTAVES):
-        moved = zip(*(tally.exact(groups.octaves, caps, cut, octave) for groups in (first, second)), strict=True)
-        pairs.append(math.hypot(*(one - other for one, other in moved)) / float(of_pair * tally.movement(octave)))
-    return math.hypot(counted, max(pairs))
 
 
 def _histograms(first: Exact, second: Exact) -> int:

@@ -2,7 +2,7 @@
 equal to DuckDB's own answer once the noise is off.
 
 `Examination(seed)` opens a world and some of its neighbours; `question(number)` examines one question and raises a
-`Finding` that says how to see it again: `replay(seed, number)`. The checks:
+`CheckFailed` that says how to see it again: `replay(seed, number)`. The checks:
 
 - "plan": what must be refused is refused (this is part of each of the others).
 - "session": the question is priced, charged and answered by sessions on the data and on a neighbour; the books, the
@@ -14,20 +14,20 @@ equal to DuckDB's own answer once the noise is off.
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal
-from unittest.mock import patch
 
 from tests.sql.exact import Exact, plain_key
-from tests.sql.findings import Finding, alike, answered, as_duckdb, cap_of, compare, cuts_of, moved, weighed_cells
+from tests.sql.findings import alike, as_duckdb, cap_of, compare, cuts_of, several_cuts
 from tests.sql.generator import Question, question
 from tests.sql.worlds import Dice, World
 
+from discreet.adversary.movement import CheckFailed, moved, weighed_cells
+from discreet.adversary.replay import answered
 from discreet.core.errors import BudgetExceeded, DiscreetError
 from discreet.noise import Entropy
 from discreet.session import Session
 from discreet.sql.answer import Answer
 from discreet.sql.caps import G, H
 from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement
 from discreet.sql.statement import only_listed
 
 Check = Literal["plan", "session", "movement", "totals"]
@@ -37,14 +37,6 @@ QUIET = 0x7FFF_FFFF_C000_0000
 MANY_WORDS = 30_000
 FEW_KEYS = 250
 """More keys are drawn from tables, where no one word means 0."""
-
-
-class _Measured(BaseException):
-    """Carries what the session was about to add noise to, past all that catches failures."""
-
-    def __init__(self, groups: Groups) -> None:
-        super().__init__()
-        self.groups = groups
 
 
 def replay(seed: int, number: int) -> None:
@@ -72,7 +64,7 @@ class Examination:
         self.seen: Counter[str] = Counter()
         catalogs = {repr(session._catalog) for session in (self.session, *self.others)}
         if len(catalogs) != 1:
-            raise Finding("shape", f"neighbours have different catalogs; World({seed})")
+            raise CheckFailed("shape", f"neighbours have different catalogs; World({seed})")
 
     def close(self) -> None:
         for session in (self.session, *self.others):
@@ -86,7 +78,7 @@ class Examination:
         try:
             self._examined(asked, number, checks or CHECKS)
         except Exception as error:
-            finding = error if isinstance(error, Finding) else Finding("crash", repr(error))
+            finding = error if isinstance(error, CheckFailed) else CheckFailed("crash", repr(error))
             note = f"\n{asked.text}\nepsilon={asked.epsilon}; replay({self.world.seed}, {number})"
             finding.args = (finding.args[0] + note + self._plan(asked),)
             raise finding from error
@@ -105,7 +97,7 @@ class Examination:
         except DiscreetError:
             self.seen["refused questions"] += 1
         if asked.refused and planned is not None:
-            raise Finding("refusal", "what must be refused is answered")
+            raise CheckFailed("refusal", "what must be refused is answered")
         if "session" in checks:
             self._same_words(asked, planned)
             self._through_session(asked, planned, Dice(self.world.seed, number, 3))
@@ -117,7 +109,7 @@ class Examination:
         before = measured(self.session, planned)
         if "movement" in checks:
             after = measured(self.others[number // 2 % len(self.others)], planned)
-            moved(self.world, planned, before, after, Dice(self.world.seed, number, 1))
+            moved(planned, before, after, several_cuts(planned.measurement, Dice(self.world.seed, number, 1)))
         if "totals" in checks and asked.exact:
             self._totals(asked, planned, before, Dice(self.world.seed, number, 2))
 
@@ -127,15 +119,15 @@ class Examination:
             theirs = self.others[0]._ask(asked.text, asked.epsilon, None)
         except DiscreetError as error:
             if planned is not None:
-                raise Finding("shape", f"a neighbour refuses it: {error}") from None
+                raise CheckFailed("shape", f"a neighbour refuses it: {error}") from None
             return
         if planned is None:
-            raise Finding("shape", "only a neighbour answers it")
+            raise CheckFailed("shape", "only a neighbour answers it")
         for name in ("statement", "question", "words", "listed", "query", "loss", "errors"):
             if getattr(theirs, name) != getattr(planned, name):
-                raise Finding("shape", f"neighbours differ in {name}")
+                raise CheckFailed("shape", f"neighbours differ in {name}")
         if theirs.measurement.events != planned.measurement.events:
-            raise Finding("shape", "neighbours differ in their events")
+            raise CheckFailed("shape", "neighbours differ in their events")
 
     def _through_session(self, asked: Question, planned: Any, dice: Dice) -> None:
         """Charge, answer and shape, on the data and always the same neighbour, so that both have the same books."""
@@ -144,7 +136,9 @@ class Examination:
         quote = None if planned is None else self.session.price(asked.text, epsilon=asked.epsilon)
         events = None if quote is None else quote.events
         mine, theirs = (
-            answered(session, asked, quiet() if silent else Entropy.for_tests(0), events, known)
+            answered(
+                session, asked.text, asked.epsilon, quiet() if silent else Entropy.for_tests(0), events, known
+            )
             for session in (self.session, self.others[0])
         )
         if isinstance(mine, Answer) and isinstance(theirs, Answer):
@@ -154,9 +148,9 @@ class Examination:
                 self._as_shown(asked, planned, mine)
             self.asked.add(planned.question)
         elif type(mine) is not type(theirs):
-            raise Finding("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
+            raise CheckFailed("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
         elif planned is not None and not isinstance(mine, BudgetExceeded):
-            raise Finding("refusal", f"a question with a plan ends in {mine!r}")
+            raise CheckFailed("refusal", f"a question with a plan ends in {mine!r}")
 
     def _columns(self, asked: Question, planned: Any) -> dict[Any, int] | None:
         """Which argument of the question is which of the plan's."""
@@ -210,7 +204,7 @@ class Examination:
             lower, upper = float(measure.bounds.lower), float(measure.bounds.upper)
             slack = 1e-9 * max(abs(lower), abs(upper), 1.0)
             if min(values) < lower - slack or max(values) > upper + slack:
-                raise Finding("result", f"{asked.aggregates[place].text} leaves its bounds {measure.bounds}")
+                raise CheckFailed("result", f"{asked.aggregates[place].text} leaves its bounds {measure.bounds}")
 
     def _as_shown(self, asked: Question, planned: Any, answer: Answer) -> None:
         """Without noise, released sums are the clipped ones; where none is clipped, DuckDB answers the same."""
@@ -220,7 +214,7 @@ class Examination:
         exact, columns = found
         noisy, measurement = answer.spans.noisy, planned.measurement
         if planned.listed is not None and list(noisy.keys) != planned.listed:
-            raise Finding("shape", "the listed groups are not those released")
+            raise CheckFailed("shape", "the listed groups are not those released")
         clipped = False
         for j, statistic in enumerate(measurement.statistics):
             cap = None if noisy.norms is None else noisy.norms[statistic.weighing]
@@ -234,7 +228,7 @@ class Examination:
             if noisy.hidden_below is not None and statistic.kind == "units":
                 shown = {key for key, total in sums.items() if total > noisy.hidden_below + slack[key]}
                 if not shown <= here.keys():
-                    raise Finding("result", f"groups above the threshold are withheld: {shown - here.keys()}")
+                    raise CheckFailed("result", f"groups above the threshold are withheld: {shown - here.keys()}")
         if self.world.tame and not clipped:
             self.seen["as DuckDB"] += 1
             as_duckdb(asked, planned, answer, exact, self.world.reference.execute(asked.own).fetchall())
@@ -242,13 +236,7 @@ class Examination:
 
 def measured(session: Session, planned: Any) -> Groups:
     """What the engine gave for a planned question, just before noise is added."""
-
-    def stop(self: Measurement, groups: Groups, *_: Any) -> Any:
-        raise _Measured(groups)
-
-    with patch.object(Measurement, "release", stop):
-        try:
-            session._run(planned, Entropy.for_tests(0))
-        except _Measured as found:
-            return found.groups
-    raise Finding("shape", "the engine failed")
+    try:
+        return session._measured(planned)
+    except Exception as error:
+        raise CheckFailed("shape", "the engine failed") from error

@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 from tests.sql.examination import Check, Examination
 from tests.sql.faults import FAULTS, Fault, planted
-from tests.sql.findings import Finding
 from tests.sql.generator import QUANTILES, question
 from tests.sql.worlds import World
 
+from discreet.adversary.movement import CheckFailed
 from discreet.core.errors import DiscreetError
 
 WORLDS, QUESTIONS = 50, 200
@@ -66,7 +66,7 @@ def test_planted_faults_are_found(fault: Fault) -> None:
     assert found.check in said, str(found)
 
 
-def findings(seed: int, check: Check) -> Iterator[Finding]:
+def findings(seed: int, check: Check) -> Iterator[CheckFailed]:
     """What one check finds in a few questions about a world."""
     examination = Examination(seed)
     try:
@@ -74,7 +74,7 @@ def findings(seed: int, check: Check) -> Iterator[Finding]:
         for number in refused if check == "plan" else range(12):
             try:
                 examination.question(number, check)
-            except Finding as finding:
+            except CheckFailed as finding:
                 yield finding
     finally:
         examination.close()

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.attacks.sql_neighbours import both, exact, opened, strain, tallied
+from tests.attacks.sql_neighbours import both, exact, opened, strain
 
 import discreet as dc
+from discreet.adversary.movement import tallied
 from discreet.noise import Entropy
 from discreet.sql import tally
 from discreet.sql.caps import G, H

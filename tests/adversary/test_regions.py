@@ -1,0 +1,94 @@
+"""Regions hold the true pair, and tests state what they would catch."""
+
+import numpy as np
+import pytest
+
+from discreet.adversary.foreign import Program, claimed
+from discreet.adversary.neighbours import Numbers, worst_pair
+from discreet.adversary.power import Terms
+from discreet.adversary.regions import Region
+from discreet.adversary.tradeoff import border
+from discreet.core.errors import InvalidArgument
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
+from discreet.mechanisms import Laplace
+
+
+def holds(region: Region, p: float, q: float) -> bool:
+    return any(low <= p and q <= high for low, high in region.corners)
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.5, 0.2), (0.9, 0.001), (0.02, 0.01)], ids=str)
+@pytest.mark.parametrize("rule", [Region.box, Region.joint], ids=["box", "joint"])
+def test_the_true_pair_is_missed_no_more_often_than_stated(rule, p, q):
+    """At α = 0.2 and 600 draws, 220 misses are ten deviations above the 120 allowed."""
+    rng = np.random.default_rng(0)
+    hits = zip(rng.binomial(300, p, 600).tolist(), rng.binomial(300, q, 600).tolist(), strict=True)
+    missed = sum(not holds(rule(pair, 300, 0.2), p, q) for pair in hits)
+    assert 3 < missed < 220
+
+
+def test_a_joint_region_proves_more_where_both_rates_are_uncertain():
+    hits = 60_000, 50_000
+    assert Region.joint(hits, 100_000, 1e-9).epsilon() > Region.box(hits, 100_000, 1e-9).epsilon() > 0
+
+
+@pytest.mark.parametrize("claim", [PureDP(1), ApproxDP(1, "0.01"), ZCDP("0.3")], ids=lambda claim: type(claim).__name__)
+def test_what_would_be_caught_is_caught(claim):
+    rng = np.random.default_rng(1)
+    terms = Terms(50_000, 1e-9, float(getattr(claim, "delta", 0)))
+    rate = 0.4
+    least = terms.least_caught(claim, rate)
+    for epsilon, expected in ((least, True), (0.6 * least, False)):
+        other = (rate - terms.delta) * np.exp(-epsilon)
+        draws = zip(rng.binomial(50_000, rate, 40).tolist(), rng.binomial(50_000, other, 40).tolist(), strict=True)
+        caught = sum(terms.region(pair, (rate, other)).refutes(claim) for pair in draws)
+        assert (caught >= 35) is expected
+
+
+def test_a_border_is_what_the_guarantee_allows():
+    allowed = dict(border(ApproxDP(1, "0.1"), points=11))
+    assert allowed[0.1] == pytest.approx(0.1 * np.e + 0.1, abs=1e-6)
+    assert allowed[1.0] == 1.0
+
+
+def test_a_rate_must_be_a_probability():
+    with pytest.raises(InvalidArgument, match="rate"):
+        Terms(1000, 1e-9, 0.0).least_caught(PureDP(1), 0.0)
+
+
+def test_the_pair_that_gives_most_away_is_found():
+    rng = np.random.default_rng(0)
+
+    def mean_of_positive(rows):
+        return sum(row for row in rows if row > 0) / 2 + rng.laplace(0, 1)
+
+    found, pair = worst_pair(mean_of_positive, Numbers(-8, 8, rows=2).pairs(), samples=4000, claim=PureDP(1))
+    assert found.refuted
+    assert {*pair[0], *pair[1]} >= {8}
+
+
+def test_claims_are_read_off_mechanisms():
+    class Measurement:
+        output_measure = "ZeroConcentratedDivergence()"
+
+        def map(self, distance):
+            return distance / 2
+
+        def __call__(self, data):
+            return data
+
+    class Approximate(Measurement):
+        output_measure = "Approximate(MaxDivergence)"
+
+        def map(self, distance):
+            return (1.0, 1e-6)
+
+    assert claimed(Measurement(), 1) == ZCDP("0.5")
+    assert claimed(Approximate()) == ApproxDP(1, "1e-6")
+    assert claimed(Laplace.for_epsilon(2)) == PureDP(2)
+    assert claimed(len) is None
+
+
+def test_a_program_that_hangs_is_stopped():
+    with pytest.raises(InvalidArgument, match="seconds"):
+        Program("sleep 60", seconds=0.2)(0, 3)

@@ -1,0 +1,155 @@
+"""The audit of a session passes ours, reads no private row, and catches faults planted in it one at a time."""
+
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from tests.sql import faults
+from tests.sql.faults import planted
+
+import discreet as dc
+from discreet.adversary.sessions import SessionAudit, audit_session, usual_questions
+from discreet.adversary.twins import PROFILES
+from discreet.core.errors import InvalidArgument
+from discreet.session import Session
+from discreet.sql import measurement
+from discreet.sql.groups import Groups
+from discreet.sql.measurement import Measurement
+
+COUNTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+SUMS = "SELECT city, SUM(cost) AS s FROM visits GROUP BY city"
+SEVERAL = "SELECT city, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY city"
+AGES = "SELECT age, COUNT(*) AS n FROM visits GROUP BY age"
+WIDE = {"values": {"city": [f"city {number}" for number in range(60)]}}
+"""So many groups that noise is Gaussian."""
+ROWS = {
+    "who": np.array([1, 1, 2, 3]),
+    "city": np.array(["Oslo", "Rome", "Oslo", "Lima"]),
+    "cost": np.array([7.5, 3.25, 1.0, 2.0]),
+    "age": np.array([31, 31, 42, 17]),
+    "note": np.array(["", "7", "8", "x"]),
+}
+
+
+def opened(neighbours: str = "add_remove", **facts: Any) -> Session:
+    given: dict[str, Any] = {"values": {"city": ["Oslo", "Rome"]}, "bounds": {"cost": (0, 10)}} | facts
+    unit = dc.User("who", neighbours=neighbours)
+    return dc.connect(ROWS, unit=unit, budget=dc.ApproxDP(3, "1e-6"), table="visits", **given)
+
+
+def audited(question: str, *profiles: str, neighbours: str = "add_remove", runs: int = 0, **facts: Any) -> SessionAudit:
+    with opened(neighbours, **facts) as session:
+        return audit_session(session, [question], runs=runs, profiles=profiles or PROFILES)
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_ours_passes_and_the_charge_is_used_up(neighbours):
+    with opened(neighbours, max_rows=4) as session:
+        found = audit_session(session, [SEVERAL, AGES], runs=0)
+        assert session._ledger.head().sequence <= 2
+    assert found.passed, str(found)
+    assert all(one.strain > (0.9 if neighbours == "add_remove" else 0.4) for one in found.questions)
+
+
+def test_no_private_row_is_read():
+    with opened() as session:
+        session._engine.run = None
+        assert audit_session(session, [COUNTS], runs=0, profiles=("most",)).passed
+
+
+def test_a_refused_question_is_refused_alike():
+    [one] = audited("SELECT who, cost FROM visits", "most").questions
+    assert one.passed
+    assert one.loss is None
+    assert "Refused" in one.verdict
+
+
+def test_usual_questions_can_be_asked():
+    with opened() as session:
+        asked = usual_questions(session._catalog)
+        assert len(asked) == 5
+        for text in asked:
+            session.price(text, epsilon=1)
+
+
+def test_filters_let_made_up_rows_through():
+    [one] = audited("SELECT COUNT(*) AS n FROM visits WHERE age = 35 AND city = 'Rome'", "most", "everywhere").questions
+    assert one.strain > 0.1
+
+
+def test_bad_arguments_are_named():
+    with opened() as session:
+        with pytest.raises(InvalidArgument, match="questions"):
+            audit_session(session, [])
+        with pytest.raises(InvalidArgument, match="profiles"):
+            audit_session(session, [COUNTS], profiles=["heaviest"])
+
+
+def failure_without_rows() -> Any:
+    original = Measurement.release
+
+    def release(self: Measurement, groups: Groups, *given: Any) -> Any:
+        if not groups.keys:
+            raise ValueError("no rows")
+        return original(self, groups, *given)
+
+    return patch.object(Measurement, "release", release)
+
+
+MUTANTS: list[tuple[Callable[[], Any], str, tuple[str, ...], dict[str, Any], str]] = [
+    (faults.movement_halved, COUNTS, ("most",), {"max_rows": 4}, "movement"),
+    (faults.weights_ignored, SUMS, ("most",), {}, "movement"),
+    (faults.norm_forgets_groups, COUNTS, ("everywhere",), WIDE, "movement"),
+    (faults.noise_of_one_share, SEVERAL, ("most",), WIDE, "movement"),
+    (faults.values_not_clipped, SUMS, ("beyond",), {}, "movement"),
+    (faults.search_told_half, COUNTS, ("most",), {}, "movement"),
+    (faults.threshold_too_low, AGES, ("nowhere else",), {}, "movement"),
+    (faults.exchange_counted_once, COUNTS, ("most",), {"max_rows": 4, "neighbours": "replace"}, "movement"),
+    (faults.empty_groups_hidden, COUNTS, ("alone",), {}, "shape"),
+    (faults.run_before_charge, COUNTS, ("most",), {}, "charge"),
+    (faults.cheaper_than_quoted, COUNTS, ("most",), {}, "charge"),
+    (failure_without_rows, COUNTS, ("alone",), {}, "shape"),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant[0].__name__)
+def test_a_planted_fault_is_caught(mutant):
+    fault, question, profiles, facts, check = mutant
+    with planted(fault):
+        found = audited(question, *profiles, **facts)
+    assert not found.passed
+    assert f"({check})" in found.questions[0].faults[0]
+
+
+def test_an_error_on_a_value_is_caught():
+    question = "SELECT COUNT(*) AS n FROM visits WHERE CAST(note AS INTEGER) > 3"
+    assert audited(question, "odd").passed
+    with planted(faults.error_on_a_value):
+        assert "(shape)" in audited(question, "odd").questions[0].faults[0]
+
+
+def test_noise_on_the_wrong_scale_is_caught_by_its_outputs():
+    """Only the draws are wrong, a third of the noise that is stated and paid for: nothing before noise shows it."""
+    draw = measurement.discrete_laplace
+    runs = 3_000
+    total = "SELECT COUNT(*) AS n FROM visits"
+    assert audited(total, "most", runs=runs, max_rows=4).passed
+    with patch.object(measurement, "discrete_laplace", lambda scale, *given, **more: draw(scale / 3, *given, **more)):
+        found = audited(total, "most", runs=runs, max_rows=4)
+    [one] = found.questions
+    assert not one.faults
+    assert one.audit is not None
+    assert one.audit.refuted, str(one.audit)
+    assert one.verdict.startswith("BROKEN")
+
+
+def test_the_page_stands_alone_and_says_what_was_found():
+    found = audited("SELECT COUNT(*) AS \"<b>\" FROM visits", "most", runs=200, max_rows=4)
+    page = found.page()
+    assert page.startswith("<!doctype html>")
+    assert "http" not in page
+    assert "<b>" not in page
+    assert "Trade-off" in page
+    assert found.as_record()["questions"][0]["passed"]

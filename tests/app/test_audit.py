@@ -1,0 +1,103 @@
+"""The commands that audit: mechanisms of anybody, and questions on made-up neighbours."""
+
+from pathlib import Path
+
+import pytest
+from tests.app.commands import COUNT, INIT, Commands, write_visits
+
+MECHANISMS = """
+import numpy as np
+
+generator = np.random.default_rng(0)
+
+def count(rows, scale=1.0):
+    return len(rows) + generator.geometric(1 - np.exp(-1 / scale)) - generator.geometric(1 - np.exp(-1 / scale))
+
+class Noisy:
+    epsilon = 1.0
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def randomise(self, value):
+        return value + generator.laplace(0, self.scale)
+
+def make(scale):
+    return Noisy(scale)
+"""
+ROWS = ("--domain", "0:1", "--rows", "2", "--neighbours", "add_remove")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commands:
+    (tmp_path / "audited_here.py").write_text(MECHANISMS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return Commands(tmp_path)
+
+
+def test_an_honest_mechanism_passes_and_half_its_noise_does_not(run):
+    terms = ("audit", "mechanism", "audited_here:count", *ROWS, "--epsilon", "1", "--samples", "8000")
+    assert "Nothing against ε = 1" in run(*terms).output
+    found = run(*terms, "--option", "scale=0.4", code=1).output
+    assert "BROKEN" in found
+    assert "would have been caught" in found
+
+
+@pytest.mark.parametrize("target", ["audited_here:Noisy", "audited_here:make()"])
+def test_a_mechanism_of_another_library_states_its_own_claim(run, target):
+    terms = ("audit", "mechanism", target, "--option", "scale=0.2", "--d", "0.0", "--d-prime", "1.0")
+    found = run.json(*terms, "--samples", "4000", code=1)
+    assert found["claim"] == {"definition": "PureDP", "epsilon": "1"}
+    assert found["refuted"]
+    assert found["epsilon"] > 1
+
+
+def test_a_program_is_run_line_by_line(run):
+    terms = ("audit", "mechanism", "--command", "cat", "--d", "[1]", "--d-prime", "[2]", "--samples", "1000")
+    assert run.json(*terms)["epsilon"] > 3
+
+
+def test_pages_and_pictures_are_written(run):
+    terms = ("audit", "mechanism", "audited_here:count", *ROWS, "-e", "1", "--samples", "400")
+    run(*terms, "--html", "page.html", "--plot", "curve.svg")
+    page = (run.folder / "page.html").read_text()
+    assert "Trade-off curve" in page
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "<svg" in (run.folder / "curve.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "MODULE:NAME"),
+        (("audited_here:count",), "--d"),
+        (("audited_here:count", "--d", "0"), "--d"),
+        (("audited_here:count", "--d", "0", "--d-prime", "x"), "JSON"),
+        (("audited_here:nothing", "--d", "0", "--d-prime", "1"), "target"),
+        (("audited_here:count", "--domain", "5"), "LOW:HIGH"),
+        (("audited_here:count", "--domain", "5:1"), "low"),
+        (("audited_here:count", "--d", "0", "--d-prime", "1", "--delta", "0.1"), "ε"),
+        (("--command", "exit 7", "--d", "0", "--d-prime", "1"), "code 7"),
+        (("--command", "head -1", "--d", "0", "--d-prime", "1"), "one line"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else " ".join(given) or "nothing",
+)
+def test_bad_arguments_are_named(run, arguments, said):
+    assert said in run("audit", "mechanism", *arguments, code=2).output
+
+
+def test_questions_of_the_configured_session_are_replayed_and_nothing_is_charged(run):
+    write_visits(run.folder / "visits.parquet")
+    run(*INIT)
+    before = sorted(path.name for path in run.folder.iterdir())
+    found = run.json("audit", "session", COUNT, "--runs", "0")
+    assert found["passed"]
+    assert found["questions"][0]["strain"] > 0.9
+    assert sorted(path.name for path in run.folder.iterdir()) == before
+
+
+def test_the_demo_is_audited(run):
+    """What the continuous check runs: the demo's survey and questions, with few runs."""
+    result = run("audit", "session", "--demo", "--runs", "100", "--html", "audit.html")
+    assert "Nothing was found: 4 questions" in result.output
+    assert "Trade-off curve" in (run.folder / "audit.html").read_text()

@@ -119,6 +119,7 @@ ASKED = Corpus(
         "SELECT COUNT(*), COUNT(x), SUM(x), AVG(n), MAX(x), COUNT(DISTINCT who) FROM anything",
         "SELECT s, COUNT(*), SUM(n), AVG(x), STDDEV(x) FROM anything GROUP BY s",
         "SELECT UPPER(s), LENGTH(s), COUNT(*), MEDIAN(x) FROM anything WHERE NOT b GROUP BY 1, 2",
+        "SELECT b, MODE(s), MODE(d), MODE(t), MODE(n), MODE(x), IQR(x), TRIMMED_MEAN(x, 0.1) FROM anything GROUP BY b",
         "SELECT YEAR(t), date_trunc('month', d), COUNT(*) FROM anything GROUP BY 1, 2",
         "SELECT DAYOFWEEK(t), QUARTER(d), HOUR(t), SUM(CLAMP(x * n, -9, 9)) FROM anything GROUP BY 1, 2, 3",
         "SELECT x < 1e10, COUNT(*), SUM(CLAMP(n + 1, 0, 9)), SUM(CLAMP(n / x, 0, 1)) FROM anything GROUP BY 1",

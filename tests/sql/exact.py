@@ -119,6 +119,16 @@ class Exact:
                 slack[key] += weight * (1.01 * step + abs(held) * (coarse + 1e-9))
         return totals, slack
 
+    def counted(self, column: int, norm: str, cap: float | None) -> tuple[dict[Key, float], dict[Key, float]]:
+        """The weight of each value in each group, and how far rounding may move it."""
+        weights = None if cap is None else self.weights(norm, False, cap)
+        coarse = 1.1 * self.heaviest(norm, False) / G if weights else 0.0
+        totals: dict[Key, float] = defaultdict(float)
+        for owner, key, row in self.rows:
+            if row[column] is not None:
+                totals[*key, plain(row[column])] += 1.0 if weights is None else weights[owner]
+        return totals, {key: total * (coarse + 1e-9) for key, total in totals.items()}
+
     def amount(self, statistic: Statistic, row: tuple[Any, ...], column: int) -> float:
         """What one row adds."""
         if statistic.kind in ("rows", "units"):

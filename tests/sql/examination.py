@@ -28,6 +28,7 @@ from discreet.session import Session
 from discreet.sql.answer import Answer
 from discreet.sql.caps import G, H
 from discreet.sql.groups import Groups
+from discreet.sql.modes import Mode
 from discreet.sql.statement import only_listed
 
 Check = Literal["plan", "session", "movement", "totals"]
@@ -185,8 +186,13 @@ class Examination:
             there = exact.sums(statistic, column, norm, cap_of(measurement, statistic.weighing, cuts))
             compare(here, *there, f"{statistic.kind} at cuts {cuts}")
         for place, (argument, rank) in enumerate(planned.ranked):
-            line = rank.cells.line
             sums: dict[Any, float] = defaultdict(float)
+            if isinstance(rank, Mode):
+                for (key, value), weight in weighed_cells(measurement, groups, place, cuts).items():
+                    sums[plain_key((*key, value))] += weight / (G * H)
+                compare(sums, *exact.counted(columns[argument], norm, cap_of(measurement, 0, cuts)), f"mode at {cuts}")
+                continue
+            line = rank.cells.line
             for (key, cell), weight in weighed_cells(measurement, groups, place, cuts).items():
                 sums[plain_key(key)] += line.value(cell) * weight / (G * H)
             cap = cap_of(measurement, 0, cuts)

@@ -15,7 +15,7 @@ from tests.sql.words import Scope, Value, Words, finite, seen
 from tests.sql.worlds import ITEMS, LABS, TOWNS, Dice, World
 
 QUANTILES = True
-"""Whether questions ask for MIN, MAX, MEDIAN and QUANTILE too."""
+"""Whether questions ask for MIN, MAX, MEDIAN, QUANTILE, IQR, MAD, TRIMMED_MEAN and MODE too."""
 EPSILONS = (1, 25)
 REFUSED = 0.06
 """The part of the questions that must be refused."""
@@ -170,7 +170,7 @@ class Grammar(Words):
 
     def item(self, scope: Scope) -> Item:
         first = self.aggregate(scope)
-        if self.dice.chance(0.8):
+        if self.dice.chance(0.8) or first.function == "mode":
             return Item(first.text, (first,))
         self.tags.add("arithmetic")
         text = self.dice.pick(
@@ -183,7 +183,7 @@ class Grammar(Words):
 
     def aggregate(self, scope: Scope) -> Aggregated:
         dice = self.dice
-        kind = dice.below(12 if QUANTILES else 10)
+        kind = dice.below(15 if QUANTILES else 10)
         if kind <= 1:
             return Aggregated("COUNT(*)", "count")
         if kind == 2:
@@ -195,7 +195,17 @@ class Grammar(Words):
             condition = self.condition(scope, 1)
             text = dice.pick(f"COUNT(*) FILTER (WHERE {condition})", f"COUNT_IF({condition})")
             return Aggregated(text, "count", f"CASE WHEN {condition} THEN 1 END")
+        if kind == 14:
+            value = finite(self.key(scope))
+            return Aggregated(dice.pick(f"MODE({value})", f"MODE() WITHIN GROUP (ORDER BY {value})"), "mode", value)
         number = self.bounded(scope, 2).text
+        if kind > 11:
+            words, function = dice.pick(
+                (f"IQR({number})", "iqr"),
+                (f"MAD({number})", "mad"),
+                (f"TRIMMED_MEAN({number}, {dice.pick('0.1', '0.25')})", "trimmed_mean"),
+            )
+            return Aggregated(words, function, f"fin({number})")
         if kind > 9:
             words, function = dice.pick(
                 (f"MEDIAN({number})", "quantile"),

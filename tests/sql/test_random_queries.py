@@ -34,7 +34,7 @@ WORDS |= {
 }
 WORDS |= {"table", "subquery", "named", "united", "distinct", "features"}
 WORDS |= {"with_town", "with_labs", "with_items", "three"}
-WORDS |= {"quantile", "min", "max"} if QUANTILES else set()
+WORDS |= {"quantile", "min", "max", "iqr", "mad", "trimmed_mean", "mode"} if QUANTILES else set()
 
 
 def checks_of(number: int) -> tuple[Check, ...]:

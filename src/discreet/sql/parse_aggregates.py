@@ -171,7 +171,8 @@ class Grouping:
         measure = self._measure(node, None)
         if self.exact and measure.function == "iqr":
             ends = (replace(measure, function="quantile", rank=Fraction(quarters, 4)) for quarters in (3, 1))
-            return call("-", *(self._known(end, None) for end in ends))
+            # Its size, since bounds of a difference do not say that it is above 0.
+            return call("abs", call("-", *(self._known(end, None) for end in ends)))
         return self._known(measure, label)
 
     def _known(self, measure: Measure, label: str | None) -> Ref:

@@ -8,7 +8,7 @@ JOBS ?= auto
 # what Spark runs on, where it is missing and can be had
 JAVA := (test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null)
 
-.PHONY: demo test check lint bench experiments clean
+.PHONY: demo test check lint audit bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), with what tests need: two minutes or more"
@@ -43,6 +43,10 @@ check: $(VENV)/installed
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# the questions of the demo on made-up neighbours of its table, with frozen and fresh noise
+audit: $(VENV)/installed
+	$(BIN)/discreet audit session --demo
 
 bench: $(VENV)/benched
 	for script in benchmarks/[a-z]*.py; do echo "== $$script"; OMP_NUM_THREADS=1 $(BIN)/python $$script || exit 1; done

@@ -2,7 +2,8 @@
 
 `audit` runs any mechanism and gives a lower bound on its ε at a stated confidence; `Comparison` compares two output
 distributions exactly where they can be written down; `measured_sensitivity` measures how far a function moves between
-neighbours. `reconstruct` reads secret bits off answers about groups, `reconstruct_tables` people off published tables;
+neighbours; `audit_session` replays questions on made-up neighbours. `reconstruct` reads secret bits off answers about
+groups, `reconstruct_tables` people off published tables;
 `least_error` says how wrong private answers have to be. `how_anonymous`, `uniqueness`, `intersect` and `match` find
 records of people in tables without names, `difference`, `track` and `unsuppress` values of people in aggregates,
 `trace_means` and `trace_rows` those who are in the data.
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
     from discreet.adversary.chance import epsilon_proven, most_by_chance
     from discreet.adversary.differencing import Differencing, difference, track
     from discreet.adversary.fingerprints import FingerprintCode
+    from discreet.adversary.foreign import Program
     from discreet.adversary.intersection import Intersection, intersect
     from discreet.adversary.limits import LeastError, counter_error, least_error, queries_error
     from discreet.adversary.matching import Items, Matching, match
     from discreet.adversary.nearness import Marginals, trace_rows
+    from discreet.adversary.neighbours import Numbers, worst_pair
     from discreet.adversary.queries import Hadamard, Listed
     from discreet.adversary.reconstruction import Reconstruction, reconstruct
+    from discreet.adversary.sessions import SessionAudit, audit_session
     from discreet.adversary.signatures import SignedData
     from discreet.adversary.suppression import Suppression, margins, unsuppress
     from discreet.adversary.tables import Tables
@@ -58,10 +62,13 @@ __all__ = [
     "Marginals",
     "Matching",
     "MeasuredSensitivity",
+    "Numbers",
     "OfConnection",
     "OfSession",
+    "Program",
     "Reconstruction",
     "Restricted",
+    "SessionAudit",
     "SignedData",
     "Suppression",
     "TableReconstruction",
@@ -69,6 +76,7 @@ __all__ = [
     "Tracing",
     "Uniqueness",
     "audit",
+    "audit_session",
     "counter_error",
     "difference",
     "epsilon_proven",
@@ -88,6 +96,7 @@ __all__ = [
     "track",
     "uniqueness",
     "unsuppress",
+    "worst_pair",
 ]
 
 _HOMES = {
@@ -98,12 +107,15 @@ _HOMES = {
     "chance": ("epsilon_proven", "most_by_chance"),
     "differencing": ("Differencing", "difference", "track"),
     "fingerprints": ("FingerprintCode",),
+    "foreign": ("Program",),
     "intersection": ("Intersection", "intersect"),
     "limits": ("LeastError", "counter_error", "least_error", "queries_error"),
     "matching": ("Items", "Matching", "match"),
     "nearness": ("Marginals", "trace_rows"),
+    "neighbours": ("Numbers", "worst_pair"),
     "queries": ("Hadamard", "Listed"),
     "reconstruction": ("Reconstruction", "reconstruct"),
+    "sessions": ("SessionAudit", "audit_session"),
     "signatures": ("SignedData",),
     "suppression": ("Suppression", "margins", "unsuppress"),
     "tables": ("Tables",),

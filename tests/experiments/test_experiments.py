@@ -32,6 +32,7 @@ SCRIPTS = (
     "stable_privacy",
     "staircase",
     "subsampled",
+    "tracing",
 )
 AXES = {
     "base_generators": "worst error, records",
@@ -52,6 +53,7 @@ AXES = {
     "stable_privacy": "the least that an audit leaves",
     "staircase": "E|noise| / Δ",
     "subsampled": "runs of the function",
+    "tracing": "members that are claimed",
 }
 
 
@@ -224,6 +226,7 @@ PLANTED = {
     "stable_privacy": ("mode", _telling),
     "staircase": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale * 3 / 4, size)),
     "subsampled": ("SubsampledRelease", _silent),
+    "tracing": ("discrete_laplace", lambda noise: lambda scale, size: noise(scale / 5000, size)),
 }
 
 

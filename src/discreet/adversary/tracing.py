@@ -287,11 +287,10 @@ def _tail(scores: Doubles, p: Doubles, pull: Doubles) -> Doubles:
     spread = float(np.sqrt((p * (1 - p) * pull**2).sum()))
     if spread == 0:
         return np.ones(scores.size)
-    best = np.zeros(scores.size)
-    for step in np.linspace(0.1, 12, 60):
+    best, low, high = np.zeros(scores.size), np.log1p(-np.minimum(p, 1 - 1e-16)), np.log(np.maximum(p, 1e-300))
+    for step in np.geomspace(0.3, 12, 24):
         rate = step / spread
-        centred = np.logaddexp(np.log1p(-np.minimum(p, 1 - 1e-16)), np.log(np.maximum(p, 1e-300)) + rate * pull)
-        best = np.minimum(best, float((centred - rate * pull * p).sum()) - rate * scores)
+        best = np.minimum(best, float((np.logaddexp(low, high + rate * pull) - rate * pull * p).sum()) - rate * scores)
     return np.asarray(np.exp(best), np.float64)
 
 

@@ -21,13 +21,13 @@ from discreet.adversary.findings import Finding
 from discreet.adversary.intersection import intersect
 from discreet.adversary.nearness import trace_rows
 from discreet.adversary.signatures import SignedData, noisy_answers, recombined
+from discreet.adversary.studies import Study, divided, redrawn
 from discreet.adversary.suppression import margins, unsuppress
 from discreet.adversary.tracing import trace_means
 from discreet.app.exhibit import show, telling
 from discreet.connection import connect
 from discreet.core.losses import PureDP
 from discreet.core.units import Row, User
-from discreet.noise import bernoulli, discrete_laplace, permutation, uniform
 from discreet.samples import rand_hie
 
 __all__ = ["run"]
@@ -125,32 +125,27 @@ def _suppressed(survey: Any) -> None:
 
 def _means() -> None:
     _say(
-        "4. Who was in the study? It publishes nothing but the shares of 5,000 traits among 200 people, as studies of"
-        " genomes did. Somebody has the traits of 400 people, and knows how common each is:"
+        "4. Who was in the study? It publishes nothing but the shares of 5,000 traits among some 200 people, as studies"
+        " of genomes did. Somebody has the traits of 400 people, and knows how common each is:"
     )
-    people = uniform(2, (400, 5000))
-    inside, common = bernoulli("1/2", 400), np.full(5000, 0.5)
-    counts, n = people[inside].sum(axis=0), int(inside.sum())
-    _show(found := trace_means(counts / n, people, population=common, members=inside), found.lines())
+    study = Study.drawn(people=400, traits=5000)
+    known: dict[str, Any] = {"population": study.population, "members": study.inside}
+    _show(found := trace_means(study.means, study.bits, **known), found.lines())
     _say("The same shares with noise for ε = 1 over all of them:")
-    noisy = (counts + discrete_laplace(5000, 5000)) / n
-    _show(found := trace_means(noisy, people, population=common, members=inside), found.lines())
+    _show(found := trace_means(study.private_means(1), study.bits, **known), found.lines())
     typer.echo("At that price 5,000 shares of 200 people are worth nothing: there is no private way to tell so much.")
 
 
 def _rows(survey: Any) -> None:
     _say("5. Synthetic rows. A generator that overfits gives back rows of people; 2,000 are tried, half of them in:")
     _, first = np.unique(survey["person"], return_index=True)
-    order = permutation(first.size)
-    tried, others = first[order[:2000]], first[order[2000:]]
-    inside = bernoulli("1/2", 2000)
+    chosen, rest, inside = divided(first.size, 2000)
+    tried, others = first[chosen], first[rest]
     data = {name: survey[name][tried[inside]] for name in COLUMNS}
     targets = {name: survey[name][tried] for name in COLUMNS}
     reference = {name: survey[name][others] for name in COLUMNS}
-    drawn = uniform(int(inside.sum()), int(inside.sum()))
     with telling("scoring") as heard:
-        copied = {name: column[drawn] for name, column in data.items()}
-        found = trace_rows(copied, targets, reference, members=inside, alpha=0.01, progress=heard.hear)
+        found = trace_rows(redrawn(data), targets, reference, members=inside, alpha=0.01, progress=heard.hear)
     _show(found, found.lines())
     _say("Our synthetic rows of the same people at ε = 1:")
     ends = {"age": (0, 70), "family_size": (1, 15), "doctor_visits": (0, 60), "income": (0, 30_000)}

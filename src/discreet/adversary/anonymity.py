@@ -90,6 +90,11 @@ class Anonymity(Finding):
         known = f"{word}: whoever knows {by} of a person in the table knows {self.sensitive}"
         return f"{known} of {many}; k = {self.k}."
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        names = ("records", "k", "diversity", "unique", "known")
+        return {name: getattr(self, name) for name in names}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         said = [
@@ -165,6 +170,12 @@ class Uniqueness(Finding):
         most = max(self.found, key=lambda each: each.unique)
         part = f"{most.unique:,} of {self.records:,} records ({most.unique / self.records * 100:.1f} %)"
         return f"{judged(most.unique, self.records)}: {part} are alone by {', '.join(most.columns)}."
+
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        worst = [{"columns": list(each.columns), "unique": each.unique} for each in self.worst]
+        smallest = None if self.smallest is None else list(self.smallest)
+        return {"records": self.records, "worst": worst, "share": self.share, "smallest": smallest}
 
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""

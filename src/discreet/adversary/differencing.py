@@ -122,6 +122,11 @@ class Differencing(Finding):
         who = f"{of} could not" if self.sought == 1 else f"none of {self.sought:,} values sought could"
         return f"HELD: {who} be read off {self.answered:,} answers, which leave ± {width}."
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        names = ("method", "sought", "asked", "answered", "reasons", "pinned", "right")
+        return {name: getattr(self, name) for name in names}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         covers = self.estimates.shape[1]

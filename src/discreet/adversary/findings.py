@@ -7,6 +7,8 @@ fields, and in `as_record(reveal=True)`.
 ...     verdict = "HELD: nobody stands out."
 ...     def lines(self):
 ...         return [("records", "9")]
+...     def measures(self):
+...         return {"records": 9}
 ...     def plot(self):
 ...         return None
 >>> print(Example())
@@ -56,7 +58,11 @@ class Finding(ABC):
 
     def as_record(self, *, reveal: bool = False) -> dict[str, Any]:
         """For JSON; the secrets only if asked for."""
-        return {"verdict": self.verdict, **dict(self.lines()), **(self.secrets() if reveal else {})}
+        return {"verdict": self.verdict, **self.measures(), **(self.secrets() if reveal else {})}
+
+    @abstractmethod
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
 
     @abstractmethod
     def plot(self) -> Any:

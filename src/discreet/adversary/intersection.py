@@ -73,6 +73,11 @@ class Intersection(Finding):
             return f"HELD: of {who}, two or more values of {self.sensitive} are left of each."
         return f"{word}: of {who}, {self.sensitive} of {self.pinned:,} is left without a doubt."
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        alone = {name: sum(len(values) == 1 for values in sets) for name, sets in self.alone.items()}
+        return {"people": len(self.left), "present": self.present, "pinned": self.pinned, "pinned_alone": alone}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         said = [("people", f"{len(self.left):,} looked for, {self.present:,} with rows that fit in every table")]

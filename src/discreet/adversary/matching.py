@@ -195,6 +195,11 @@ class Matching(Finding):
 
         return int(binom.isf(LUCK, self.people, 1 / self.records))
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        names = ("records", "people", "claimed", "right", "threshold", "control_rate", "chance")
+        return {name: getattr(self, name) for name in names}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         said = [

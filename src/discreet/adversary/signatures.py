@@ -94,6 +94,11 @@ class Sanitization(Finding):
             return f"HELD: none {many} is valid, and so they are {good}: {off}."
         return f"BROKEN: {len(self.valid):,} {many} are valid and name {self.exposed:,} people; they are {good}: {off}."
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        found = {name: getattr(self, name) for name in ("synthetic", "exposed", "forged", "worst", "useful")}
+        return found | {"valid": len(self.valid)}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         return [

@@ -93,6 +93,12 @@ class Suppression(Finding):
         follow = "follows" if self.pinned == 1 else "follow"
         return f"{judged(self.pinned, len(self.cells))}: {self.pinned:,} {of} {follow} from the others."
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        left = self.left if np.isfinite(self.left) else None
+        odd = list(self.contradictions)
+        return {"suppressed": len(self.cells), "pinned": self.pinned, "left": left, "contradictions": odd}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         blocks = len({cell.block for cell in self.cells})

@@ -163,6 +163,11 @@ class Tracing(Finding):
             f"{judged(max(caught, 1), inside)}: {caught:,} of {inside:,} members were told apart, and {others}{right}."
         )
 
+    def measures(self) -> dict[str, Any]:
+        """What was counted, by name."""
+        names = ("people", "score", "null", "alpha", "power", "false_alarms", "area", "luck")
+        return {"claimed": int(self.claims.sum())} | {name: getattr(self, name) for name in names}
+
     def lines(self) -> list[tuple[str, str]]:
         """What is worth knowing, by name."""
         claimed = f"{int(self.claims.sum()):,} claimed at a false alarm rate of {self.alpha:g}"

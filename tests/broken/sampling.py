@@ -24,7 +24,7 @@ _AMPLIFIED = math.log1p(_RATE * math.expm1(1))
     [],
     "ten answers from one secret sample, each charged as a fresh one",
     vulnerability=23,
-    samples=400_000,
+    samples=100_000,
 )
 def sample_used_again(rows: list[int], n: int, rng: Random) -> Any:
     sampled = rng.binomial(len(rows), _RATE, n)

@@ -42,9 +42,7 @@ def no_query_noise(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=2.0, query=0.0)[0]
 
 
-@SPARSE_VECTOR.add(
-    PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 6: noise as for one answer, no cutoff", vulnerability=26, samples=400_000
-)
+@SPARSE_VECTOR.add(PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 6: noise as for one answer, no cutoff", vulnerability=26)
 def no_cutoff(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=2.0, query=2.0)[0]
 

@@ -40,29 +40,29 @@ class Case:
     d: Any
     d_prime: Any
     part: str | None = "0.5"
-    runs: int = 8_000
+    runs: int = 4_000
 
 
 BELOW_THEN_ABOVE, MOVED = [-1, -1, -1, 0], [0, 0, 0, -1]
 
 ONE_BY_ONE = [
-    Case("staircase", Staircase(2, 10), 0, 10, part="0.4", runs=4_000),
-    Case("staircase of a real", Staircase(2, 1, real=True), 0.25, 1.25, part="0.4", runs=4_000),
-    Case("neighbour set", NeighbourSet(2, (2, 15)), 0, 15, part="0.4", runs=4_000),
-    Case("neighbour set, a gap", NeighbourSet(2, ((0, 1), (40, 41))), 0, 40, part="0.4", runs=4_000),
-    Case("neighbour set of a real", NeighbourSet(2, ("0.25", 1), real=True), 0.5, 1.5, part="0.4", runs=4_000),
-    Case("neighbour set, replaced", NeighbourSet(2, (3, 18), neighbours="replace"), 3, 18, part="0.4", runs=4_000),
-    Case("neighbour set of a pair", NeighbourSet(2, ((1, 0), (0, 4)), dimension=2), [0, 0], [0, 4], "0.4", 4_000),
+    Case("staircase", Staircase(2, 10), 0, 10, part="0.4", runs=2_000),
+    Case("staircase of a real", Staircase(2, 1, real=True), 0.25, 1.25, part="0.4", runs=2_000),
+    Case("neighbour set", NeighbourSet(2, (2, 15)), 0, 15, part="0.4", runs=2_000),
+    Case("neighbour set, a gap", NeighbourSet(2, ((0, 1), (40, 41))), 0, 40, part="0.4", runs=2_000),
+    Case("neighbour set of a real", NeighbourSet(2, ("0.25", 1), real=True), 0.5, 1.5, part="0.4", runs=2_000),
+    Case("neighbour set, replaced", NeighbourSet(2, (3, 18), neighbours="replace"), 3, 18, part="0.4", runs=2_000),
+    Case("neighbour set of a pair", NeighbourSet(2, ((1, 0), (0, 4)), dimension=2), [0, 0], [0, 4], "0.4", 2_000),
     Case("laplace", Laplace.for_epsilon(2), 3, 4),
     Case("laplace of a vector", Laplace.for_epsilon(2, 2, dimension=2), [3, 4], [4, 3]),
     Case("laplace of a real", Laplace.for_epsilon(2, real=True), 0.3, 1.3),
     Case("exponential", Exponential(2), [0, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0], part="0.35"),
-    Case("exponential, monotonic", Exponential(2, monotonic=True), [1, 0, 0], [0, 0, 0], part=None, runs=4_000),
+    Case("exponential, monotonic", Exponential(2, monotonic=True), [1, 0, 0], [0, 0, 0], part=None),
     Case("permute and flip", PermuteAndFlip(2), [0, 0], [1, -1]),
     Case("permute and flip, monotonic", PermuteAndFlip(2, monotonic=True), [0, 0], [1, 0]),
     Case("noisy max", NoisyMax(2), [0, 1, 1], [1, 0, 0], part="0.35"),
-    Case("noisy max, monotonic", NoisyMax(2, monotonic=True), [0, 0], [1, 0], part=None, runs=4_000),
-    Case("sparse vector", SparseVector.for_epsilon(4, 0), BELOW_THEN_ABOVE, MOVED, part="0.25", runs=4_000),
+    Case("noisy max, monotonic", NoisyMax(2, monotonic=True), [0, 0], [1, 0], part=None),
+    Case("sparse vector", SparseVector.for_epsilon(4, 0), BELOW_THEN_ABOVE, MOVED, part="0.25"),
     Case("sparse vector, two", SparseVector.for_epsilon(4, 0, 2), [*BELOW_THEN_ABOVE, 0], [*MOVED, -1], "0.1", 6_000),
     Case(
         "sparse vector, values",
@@ -70,7 +70,6 @@ ONE_BY_ONE = [
         BELOW_THEN_ABOVE,
         MOVED,
         "0.25",
-        4_000,
     ),
 ]
 

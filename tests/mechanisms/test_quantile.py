@@ -191,12 +191,12 @@ def test_events_loss_and_slopes() -> None:
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("q", ["0", "0.1", "0.5", "0.95", "1"])
 def test_rank_error_is_within_accuracy(q: str, neighbours: Any) -> None:
-    """At β = 1e-12 none of 200 answers may be farther off; with the noise of ε/20 some are."""
+    """At β = 1e-12 none of 100 answers may be farther off; with the noise of ε/20 some are."""
     rng = np.random.default_rng(1)
     data = np.sort(rng.normal(50, 10, 2000))
 
     def worst(mechanism: Quantile) -> float:
-        answers = [mechanism.release(data, entropy=Entropy.for_tests(s)).values for s in range(200)]
+        answers = [mechanism.release(data, entropy=Entropy.for_tests(s)).values for s in range(100)]
         least, most = np.searchsorted(data, answers, "left"), np.searchsorted(data, answers, "right")
         rank = float(mechanism.q) * data.size
         return float(np.maximum(np.maximum(least - rank, rank - most), 0).max())

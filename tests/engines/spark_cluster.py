@@ -14,7 +14,7 @@ HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java that starts fast."""
-PATIENCE = 120
+PATIENCE = 300
 """Seconds that a server may take to start."""
 SETTINGS = {
     "spark.connect.grpc.binding.address": HOST,

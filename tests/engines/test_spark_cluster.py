@@ -43,11 +43,11 @@ def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
 
 @contextmanager
 def again_and_again(task: Callable[[], object]) -> Iterator[None]:
-    """A task that another thread does every second: the first time may be too early."""
+    """A task that another thread does three times a second: the first times may be too early."""
     over = threading.Event()
 
     def repeat() -> None:
-        while not over.wait(1):
+        while not over.wait(0.3):
             task()
 
     thread = threading.Thread(target=repeat, daemon=True)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.attacks import faults
+from tests.attacks.register import attack
 
 from discreet import ApproxDP, Bounds, BudgetExceeded, Categories, InvalidArgument, PureDP
 from discreet.accounting import Filter, account
@@ -68,6 +70,7 @@ def test_ties_at_the_end_of_the_range_do_not_favour_the_first(top: int) -> None:
     assert last > 60
 
 
+@attack(12, finds=[faults.codes_by_first_appearance])
 def test_one_odd_value_leaves_the_codes_of_the_others_alone() -> None:
     assert Categories((1, 2)).codes([1, 2, "x", None, {}, [1]]).tolist() == [0, 1, -1, -1, -1, -1]
     wide = (2**53, 2**53 + 1)
@@ -93,6 +96,7 @@ def test_no_single_value_decides_between_success_and_failure(mechanism: Any, odd
     mechanism.release(pd.Series([1, None], dtype="Int64"))
 
 
+@attack(9, finds=[faults.clip_of_numpy])
 def test_clipping_takes_whatever_a_list_holds() -> None:
     assert Bounds(0, 10).clip([1, 2**70, None]).tolist() == [1, 10, 0]
     assert Bounds(0, 10).clip([0.5, float("nan"), 10**400, None]).tolist() == [0.5, 0.0, 10.0, 0.0]

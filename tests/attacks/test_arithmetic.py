@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.attacks import faults
+from tests.attacks.register import attack
 
 from discreet import Bounds, InvalidArgument
 from discreet.accounting import group, pld
@@ -54,6 +56,7 @@ def test_means_near_2_to_the_50_keep_their_sensitivity() -> None:
 
 
 @pytest.mark.parametrize("huge", [Fraction(2) ** 70, Fraction(2) ** 2000])
+@attack(6, finds=[faults.any_scale], huge=Fraction(2) ** 70)
 def test_a_product_of_bounds_too_large_for_the_noise_is_refused(huge: Fraction) -> None:
     with pytest.raises(InvalidArgument):
         Laplace.for_epsilon(1, huge * huge)
@@ -61,6 +64,7 @@ def test_a_product_of_bounds_too_large_for_the_noise_is_refused(huge: Fraction) 
         Gaussian.for_zcdp(1, (huge * huge) ** 2)
 
 
+@attack(7, finds=[faults.lengths_cut_short])
 def test_odd_bounds_are_rounded_up_never_down() -> None:
     assert Laplace.for_epsilon(1, Fraction(5, 2)).events[0].sensitivity == 3
     assert Grid(0).spanning(Fraction(7, 2)) == 4
@@ -76,11 +80,13 @@ def test_special_values_change_neither_status_nor_reach(nasty: float) -> None:
     assert shapes == {()}
 
 
+@attack(15, finds=[faults.groups_as_one])
 def test_a_replacement_is_two_changes() -> None:
     event = Laplace.for_epsilon(1).events[0]
     assert pld.epsilon(group(event, 2), 0) == 2
 
 
+@attack(23, finds=[faults.sampled_again])
 def test_one_sample_measured_twice_costs_more_than_two_samples() -> None:
     measured = events.Gaussian(Fraction(2**24), Fraction(2**24))
     once = events.PoissonSampled(Fraction(1, 10), measured)

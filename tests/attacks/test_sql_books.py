@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -19,9 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from tests.attacks import sql_faults
+from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import opened
+from tests.sql import faults as planted
 
 import discreet as dc
+from discreet.core.events import Pure
 from discreet.ledger import Ledger
 from discreet.session import Session
 
@@ -133,6 +138,7 @@ def parquet(folder: Path, name: str = "people.parquet") -> Path:
     return path
 
 
+@attack(31, finds=[sql_faults.books_by_the_name_given])
 def test_no_other_name_of_a_file_has_a_fresh_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = parquet(tmp_path)
     (tmp_path / "link.parquet").symlink_to(path)
@@ -151,6 +157,7 @@ def test_no_other_name_of_a_file_has_a_fresh_budget(tmp_path: Path, monkeypatch:
                     session.sql(f"SELECT COUNT(*) AS n FROM {table} WHERE x > 3", epsilon="0.001")
 
 
+@attack(31, finds=[sql_faults.a_full_budget_for_each_analyst])
 def test_analysts_and_studies_share_what_the_data_set_has(tmp_path: Path) -> None:
     path = parquet(tmp_path)
     answered = 0
@@ -164,6 +171,7 @@ def test_analysts_and_studies_share_what_the_data_set_has(tmp_path: Path) -> Non
     assert answered == 3
 
 
+@attack(31, finds=[sql_faults.refunded, sql_faults.failures_not_stored])
 def test_failures_are_charged_and_never_drawn_again() -> None:
     with opened(ROWS, **FACTS) as session:
         calls = []
@@ -202,7 +210,8 @@ def test_whatever_goes_wrong_after_the_engine_ran_is_charged() -> None:
         assert charges(session) == 1
 
 
-def test_noise_drawn_before_the_charge_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@attack(31, finds=[planted.run_before_charge])
+def test_the_data_is_touched_after_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(ROWS, **FACTS) as session:
         order: list[str] = []
         honest, charge = session._engine.run, Ledger.charge
@@ -220,6 +229,39 @@ def test_noise_drawn_before_the_charge_would_be_noticed(monkeypatch: pytest.Monk
         monkeypatch.setattr(Ledger, "charge", charged)
         session.sql(COUNT, epsilon=1)
         assert order == ["charge", "run"]
+
+
+@attack(31, finds=[sql_faults.sums_remembered])
+def test_handles_that_ask_for_the_last_epsilon_get_no_more_than_there_is(tmp_path: Path) -> None:
+    def ask(who: int) -> int:
+        with Ledger.at(tmp_path / "books") as ledger:
+            try:
+                ledger.charge(("t",), [Pure(Fraction(3, 10))], f"question {who}")
+            except dc.BudgetExceeded:
+                return 0
+            return 1
+
+    with Ledger.at(tmp_path / "books") as ledger:
+        ledger.open(("t",), budget=dc.PureDP(1), unit=dc.User("who"), source="memory:t")
+        with ThreadPoolExecutor(8) as pool:
+            assert sum(pool.map(ask, range(8))) == 3
+        assert ledger.spent(("t",)) == dc.PureDP("0.9")
+
+
+@attack(31, finds=[sql_faults.charges_written_at_the_end])
+def test_a_charge_is_on_the_disk_before_anything_else_happens(tmp_path: Path) -> None:
+    with Ledger.at(tmp_path / "books") as ledger:
+        ledger.open(("t",), budget=dc.PureDP(1), unit=dc.User("who"), source="memory:t")
+    child = os.fork()
+    if child == 0:
+        try:
+            Ledger.at(tmp_path / "books").charge(("t",), [Pure(Fraction(1, 2))], "question")
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    with Ledger.at(tmp_path / "books") as ledger:
+        assert ledger.spent(("t",)) == dc.PureDP("0.5")
+        assert ledger.check().sound
 
 
 OPEN = """

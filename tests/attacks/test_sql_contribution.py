@@ -17,13 +17,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.attacks import faults, sql_faults
+from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import both, exact, largest_cuts, opened, strain
+from tests.sql import faults as planted
 
 import discreet as dc
 from discreet.core.domains import Bounds
-from discreet.sql.caps import Caps, G, H
-from discreet.sql.dialect import Dialect
-from discreet.sql.groups import Bucketed
+from discreet.sql.caps import G, H
 from discreet.sql.plan import Ref
 from discreet.sql.statistics import Statistic
 
@@ -79,6 +80,7 @@ def people(units: dict[int, tuple[int, int]]) -> tuple[pa.Table, dict[str, Any]]
 
 @pytest.mark.parametrize("budget", [dc.ApproxDP(50, "1e-6"), dc.PureDP(50)], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("heavy", [1, 60, 600])
+@attack(18, finds=[planted.norm_forgets_groups], budget=dc.ApproxDP(50, "1e-6"), heavy=60)
 def test_a_unit_moves_no_question_by_more_than_its_noise_is_made_for(budget: Any, heavy: int) -> None:
     rng = random.Random(heavy)
     units = {who: (rng.randrange(1, 9), rng.randrange(4)) for who in range(6)}
@@ -96,28 +98,42 @@ def test_a_unit_moves_no_question_by_more_than_its_noise_is_made_for(budget: Any
     assert worst > 0.5
 
 
-def test_raw_rows_in_the_place_of_clipped_ones_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@attack(13, finds=[planted.weights_ignored])
+def test_a_unit_with_many_rows_weighs_no_more_than_its_limit() -> None:
     one = {"who": np.array([1, 2] + [3] * 500), "c": np.array(["a"] * 502)}
     without = {name: column[:2] for name, column in one.items()}
     question = "SELECT c, COUNT(*) AS n FROM t GROUP BY c"
     assert strain(*both(question, one, without, values={"c": CITIES})) <= 1
 
-    clipped = Bucketed.clipped
-    monkeypatch.setattr(
-        Bucketed, "clipped", lambda self, index, weight, cut, *how: clipped(self, index, weight, 1 << 30, *how)
-    )
-    assert strain(*both(question, one, without, values={"c": CITIES})) > 100
+
+@attack(13, finds=[planted.values_not_clipped])
+def test_a_value_far_outside_adds_no_more_than_its_bound() -> None:
+    one = {"who": np.array([1, 2, 3]), "x": np.array([1.0, 2.0, 1e6])}
+    without = {name: column[:2] for name, column in one.items()}
+    for question in ("SELECT SUM(x) AS s FROM t", "SELECT AVG(x) AS m FROM t"):
+        assert strain(*both(question, one, without, bounds={"x": (0, 10)}, max_rows=1)) <= 1
 
 
-def test_a_forgotten_owner_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+@attack(18, finds=[sql_faults.every_unit_in_the_first_bucket])
+def test_a_unit_in_every_group_weighs_no_more_than_in_one() -> None:
     one = {"who": np.array([1, 2] + [3] * 26), "c": np.array(["a", "b", *CITIES])}
     without = {name: column[:2] for name, column in one.items()}
     question = "SELECT c, COUNT(*) AS n FROM t GROUP BY c"
-    monkeypatch.setattr(Caps, "bucket", lambda self, norm, **_: "0")
-    assert strain(*both(question, one, without, values={"c": CITIES})) > 4
+    assert strain(*both(question, one, without, values={"c": CITIES})) <= 1
+
+
+@attack(17, finds=[sql_faults.only_twenty_rows])
+def test_one_unit_more_leaves_all_others_where_they_are() -> None:
+    one = {"who": np.arange(26), "c": np.array(CITIES)}
+    question = "SELECT c, COUNT(*) AS n FROM t GROUP BY c"
+    facts: dict[str, Any] = {"values": {"c": CITIES}, "max_rows": 1, "budget": dc.PureDP(50)}
+    for gone in (0, 7, 25):
+        without = {name: np.delete(column, gone) for name, column in one.items()}
+        assert strain(*both(question, one, without, **facts)) <= 1
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@attack(15, finds=[planted.exchange_counted_once], neighbours="replace")
 def test_replacing_a_unit_moves_twice_as_much_and_noise_knows(neighbours: Any) -> None:
     mine = {"who": np.array([1, 3]), "c": np.array(["a", "b"])}
     other = {"who": np.array([1, 3]), "c": np.array(["a", "c"])}
@@ -154,6 +170,11 @@ def test_rows_that_are_units_move_as_far_as_noise_is_made_for(neighbours: Any) -
         "SELECT SUM(big) AS s FROM (SELECT who, x AS big, x * 1000 AS x FROM t) WHERE x > 5",
     ],
 )
+@attack(
+    16,
+    finds=[planted.bounds_outlive_their_column],
+    question="SELECT SUM(x) AS s FROM (SELECT who, x * 1000 AS x FROM t)",
+)
 def test_bounds_do_not_survive_the_redefinition_of_a_column(question: str) -> None:
     one = {"who": np.array([1, 2, 3]), "x": np.array([1.0, 2.0, 10.0])}
     without = {name: column[:2] for name, column in one.items()}
@@ -164,6 +185,7 @@ def test_bounds_do_not_survive_the_redefinition_of_a_column(question: str) -> No
 
 
 @pytest.mark.parametrize("bounds", [(0, 100), (-100, 0), (-100, 1), (-1, 100)])
+@attack(14, finds=[faults.magnitude_of_the_lower_bound], bounds=(0, 100))
 def test_noise_is_as_wide_as_the_farther_bound(bounds: tuple[int, int]) -> None:
     with opened({"x": np.array([1.0])}, dc.Row(), bounds={"x": bounds}, budget=dc.PureDP(1)) as session:
         summed = exact(session, "SELECT SUM(x) AS s FROM t").measurement.scale(0, 0)
@@ -191,7 +213,8 @@ def test_no_value_adds_more_than_its_bound_wherever_the_bounds_lie() -> None:
     assert exceeded > 100
 
 
-def test_sums_are_the_same_in_any_order_of_a_million_hostile_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+@attack(3, finds=[sql_faults.doubles_added_as_they_come])
+def test_sums_are_the_same_in_any_order_of_a_million_hostile_rows() -> None:
     values = np.tile(np.array([2.0**53, 1.0, -(2.0**53), 0.3, 1e300, -1e300, 5e-324, 0.1]), 125_000)
     who = np.arange(values.size) // 8
     order = np.random.default_rng(3).permutation(values.size)
@@ -199,12 +222,11 @@ def test_sums_are_the_same_in_any_order_of_a_million_hostile_rows(monkeypatch: p
     question = "SELECT SUM(x) AS s FROM t"
     sides = {"who": who, "x": values}, {"who": who[order], "x": values[order]}
     assert strain(*both(question, *sides, **facts)) == 0
-    # Doubles added as they come depend on the order.
-    monkeypatch.setattr(Statistic, "steps", lambda self, value, *_: f"LEAST(GREATEST({value}, -1e16), 1e16)")
-    monkeypatch.setattr(Dialect, "divided", lambda self, value, parts: value)
-    assert strain(*both(question, *sides, **facts)) > 0
+    without = {"who": who[8:], "x": values[8:]}
+    assert strain(*both(question, sides[0], without, **facts)) <= 1
 
 
+@attack(4, finds=[sql_faults.values_rounded_to_floats])
 def test_the_mean_of_values_near_two_to_the_fifty_moves_by_a_value_less() -> None:
     base = 2**50
     values = np.full(1024, base + 1, dtype=np.int64)
@@ -221,6 +243,7 @@ def test_the_mean_of_values_near_two_to_the_fifty_moves_by_a_value_less() -> Non
 
 
 @pytest.mark.parametrize("value", [2**63 - 1, -(2**63)])
+@attack(5, finds=[sql_faults.totals_of_32_bits], value=2**63 - 1)
 def test_whole_numbers_at_the_end_of_their_type_do_not_wrap(value: int) -> None:
     rows = {"who": np.arange(100_000), "x": np.full(100_000, value, dtype=np.int64)}
     bounds = {"x": (-(2**63), 2**63 - 1)}
@@ -235,6 +258,7 @@ def test_whole_numbers_at_the_end_of_their_type_do_not_wrap(value: int) -> None:
 
 @pytest.mark.parametrize("factor", ["1e300", "1e301", "1e308"])
 @pytest.mark.parametrize("function", ["SUM", "AVG", "VARIANCE", "MEDIAN"])
+@attack(6, finds=[sql_faults.infinity_held], factor="1e300", function="SUM")
 def test_bounds_whose_product_overflows_are_refused_or_held_before_anything_is_charged(
     factor: str, function: str
 ) -> None:
@@ -271,6 +295,7 @@ ROWS = {"who": np.arange(9), "x": np.arange(9.0), "c": np.array(list("abcabcabc"
         "SELECT who, rowid AS v FROM t",
     ],
 )
+@attack(17, finds=[planted.people_meet], inner="SELECT a.who, b.x AS v FROM t AS a JOIN t AS b ON a.c = b.c")
 def test_rows_that_look_at_other_peoples_rows_are_refused(inner: str) -> None:
     with opened(ROWS, bounds={"x": (0, 9)}) as session:
         with pytest.raises(dc.DiscreetError):
@@ -278,12 +303,22 @@ def test_rows_that_look_at_other_peoples_rows_are_refused(inner: str) -> None:
         assert session.spent == dc.ApproxDP(0, 0)
 
 
+@attack(24, finds=[sql_faults.divided_by_the_rows_there_are])
 def test_an_average_never_divides_by_a_number_that_was_not_drawn() -> None:
     with opened(ROWS, bounds={"x": (0, 9)}) as session:
-        kinds = [s.kind for s in exact(session, "SELECT AVG(x) AS m FROM t").measurement.statistics]
-        assert sorted(kinds) == ["centred", "present"]
-        draws = {session.sql("SELECT AVG(x) AS m FROM t", epsilon=Fraction(n, 100)).rows for n in range(50, 60)}
-        assert len(draws) > 1
+        found = exact(session, "SELECT AVG(x) AS m FROM t")
+    kinds = [s.kind for s in found.measurement.statistics]
+    assert sorted(kinds) == ["centred", "present"]
+    drawn = {float(found.release(seed).sums[0, kinds.index("present")]) for seed in range(20)}
+    assert len(drawn) == 20
+
+
+@pytest.mark.parametrize("units", [1, 2, 9])
+@attack(19, finds=[sql_faults.number_of_rows_taken_as_known], units=1)
+def test_the_noise_of_an_average_does_not_suppose_how_many_rows_there_are(units: int) -> None:
+    some = {"who": np.arange(units), "x": np.full(units, 9.0)}
+    fewer = {name: column[1:] for name, column in some.items()}
+    assert strain(*both("SELECT AVG(x) AS m FROM t", some, fewer, bounds={"x": (0, 9)}, max_rows=1)) <= 1
 
 
 def test_linked_rows_count_for_their_owners_however_many_there_are() -> None:

@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
+from tests.attacks import sql_faults
+from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import Exact, exact, opened
+from tests.sql import faults as planted
 
 import discreet as dc
 from discreet.accounting import account
 from discreet.core.events import Composed
 from discreet.noise import Entropy
-from discreet.sql import measurement as measurements
 from discreet.sql.caps import G, H
-from discreet.sql.measurement import Measurement
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
 BY_KEY = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
@@ -51,7 +53,8 @@ def lattice(values: list[int]) -> int:
 
 
 @pytest.mark.parametrize("budget", [dc.PureDP(50), dc.ApproxDP(50, "1e-6")], ids=["pure", "approx"])
-def test_every_bit_of_a_sum_is_noise_whatever_is_counted(budget: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@attack(1, 22, finds=[sql_faults.noise_in_whole_steps], budget=dc.PureDP(50))
+def test_every_bit_of_a_sum_is_noise_whatever_is_counted(budget: Any) -> None:
     # A unit with 7 rows has a weight of ⌊G/7⌋ parts: its share has all kinds of low bits.
     facts: dict[str, Any] = {"budget": budget, "max_rows": 5}
     for rows in (0, 1, 7):
@@ -60,15 +63,6 @@ def test_every_bit_of_a_sum_is_noise_whatever_is_counted(budget: Any, monkeypatc
         # Binomial(300, 1/2) lies outside with probability below 1e-9.
         assert 95 < odd < 205
         assert lattice(values) == 1
-    coarse = G * H
-
-    def whole(scale: Fraction, size: int, *, entropy: Entropy) -> Any:
-        return np.round(np.array([random.Random(7).gauss(0, 1)] * size) * float(scale) / coarse).astype(int) * coarse
-
-    monkeypatch.setattr(measurements, "discrete_laplace", whole)
-    monkeypatch.setattr(measurements, "discrete_gaussian", whole)
-    planted = {value % coarse for value in outcomes(people(7), COUNT, range(20), **facts)}
-    assert planted != {value % coarse for value in outcomes(people(0), COUNT, range(20), **facts)}
 
 
 def test_noise_does_not_know_the_data() -> None:
@@ -92,18 +86,17 @@ def test_groups_without_rows_get_the_same_noise() -> None:
     assert spread == pytest.approx(math.sqrt(2) * found.measurement.scale(0, 0), rel=0.15)
 
 
-@pytest.mark.parametrize("groups", [1, 9])
-def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("groups", "tries"), [(1, 600), (9, 600)], ids=["one group", "nine groups"])
+@attack(21, finds=[sql_faults.threshold_forgets_the_noise], groups=1, tries=100)
+def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(groups: int, tries: int) -> None:
     rows = {"who": np.full(groups, 7), "k": np.array([f"secret {g}" for g in range(groups)])}
     with opened(rows) as session:
         found = exact(session, BY_KEY)
     # At a δ that can be measured; at the real one nothing shows.
     wide = replace(found, measurement=replace(found.measurement, threshold_delta=Fraction(1, 20)))
-    assert shown(found, 200) == 0
-    # Binomial(600, 1/20) exceeds 68 with probability below 1e-9; a threshold that forgets the noise shows half.
-    assert shown(wide, 600) <= 68
-    monkeypatch.setattr(Measurement, "_quantile", lambda self, tail: 0.0)
-    assert shown(wide, 600) > 68
+    assert shown(found, tries // 3) == 0
+    # A threshold that forgets the noise shows half.
+    assert shown(wide, tries) <= binom.isf(1e-9, tries, 1 / 20)
 
 
 def shown(found: Exact, tries: int) -> int:
@@ -111,6 +104,7 @@ def shown(found: Exact, tries: int) -> int:
 
 
 @pytest.mark.parametrize("question", [COUNT, BY_KEY, "SELECT k, AVG(v) AS m, MEDIAN(v) AS q FROM t GROUP BY k"])
+@attack(22, 27, finds=[planted.empty_groups_hidden], question=BY_KEY)
 def test_the_number_of_rows_shown_is_known_beforehand(question: str) -> None:
     keys = {"k": ["a", "b", "c"]}
     for rows in (0, 1, 500):
@@ -215,6 +209,7 @@ def _delta(budget: Any) -> dict[str, Any]:
     return {"delta": budget.delta} if isinstance(budget, dc.ApproxDP) else {}
 
 
+@attack(30, finds=[sql_faults.large_tables_read_twice])
 def test_one_statement_runs_for_each_question_whatever_the_data() -> None:
     for rows in (0, 400):
         with opened(people(rows)) as session:

@@ -17,13 +17,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.attacks.sql_neighbours import opened
+from tests.attacks import sql_faults
+from tests.attacks.register import attack
+from tests.attacks.sql_neighbours import exact, opened
+from tests.sql.expressions import KINDS, Maker
+from tests.sql.expressions import table as nasty
+from tests.sql.reference import evaluate
+from tests.sql.test_functions import run
 
 import discreet as dc
 from discreet.noise import Entropy
 from discreet.session import Session
-from discreet.sql import selection
-from discreet.sql.dialect import Dialect
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "i": (0, 10)}, "values": {"s": ["a", "b", None]}}
 ODD = {
@@ -106,6 +110,7 @@ def seen(session: Session, question: str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("unit", ["who", dc.Row()], ids=["user", "row"])
 @pytest.mark.parametrize("seed", range(3))
+@attack(8, finds=[sql_faults.columns_as_they_are], unit="who", seed=0)
 def test_odd_values_of_one_unit_leave_everything_but_numbers_alone(unit: Any, seed: int) -> None:
     sides = [table(0), table(1 if isinstance(unit, dc.Row) else 30, seed)]
     sessions = [opened(side, unit, **FACTS) for side in sides]
@@ -125,20 +130,38 @@ def test_odd_keys_never_show_and_never_fail(question: str) -> None:
         assert seen(odd, question) == seen(plain, question)
 
 
-def test_a_column_read_as_it_is_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: text is cast as the engine does it by default."""
+@pytest.mark.parametrize("text", ["99999999999999999999", "1e", "four", ""])
+@attack(11, finds=[sql_faults.text_cast_as_the_engine_does], text="99999999999999999999")
+def test_one_text_that_is_no_number_does_not_fail(text: str) -> None:
     question = "SELECT SUM(CLAMP(CAST(s AS BIGINT), 0, 9)) AS a FROM t"
-    monkeypatch.setattr(Dialect, "text", lambda self, node: node.sql(dialect="duckdb").replace("TRY_CAST", "CAST"))
-    selection.text_of.cache_clear()
-    selection._admitted.cache_clear()
-    try:
-        numbers = {"who": np.arange(4), "s": np.array(["1", "2", "3", "4"])}
-        odd = {"who": np.arange(4), "s": np.array(["1", "2", "3", "99999999999999999999"])}
-        with opened(numbers) as plain, opened(odd) as session:
-            assert seen(plain, question) != seen(session, question)
-    finally:
-        selection.text_of.cache_clear()
-        selection._admitted.cache_clear()
+    numbers = {"who": np.arange(4), "s": np.array(["1", "2", "3", "4"])}
+    odd = {"who": np.arange(4), "s": np.array(["1", "2", "3", text])}
+    with opened(numbers) as plain, opened(odd) as session:
+        assert seen(plain, question) == seen(session, question)
+
+
+@pytest.mark.parametrize("clamped", ["x", "CLAMP(x, 0, 9)", "CLAMP(x + x, 0, 9)"])
+@attack(9, finds=[sql_faults.no_number_is_the_largest], clamped="x")
+def test_what_is_no_number_counts_as_nothing(clamped: str) -> None:
+    """Not as 0, not as a bound: like NULL."""
+    sides = [{"who": np.arange(3), "x": np.array([1.0, 2.0, last])} for last in (math.nan, 0.0)]
+    sides[1] = {name: column[:2] for name, column in sides[1].items()}
+    found = []
+    for side in sides:
+        with opened(side, bounds={"x": (0, 9)}, max_rows=1) as session:
+            found.append(exact(session, f"SELECT SUM({clamped}) AS s, AVG({clamped}) AS m FROM t").totals([()]))
+    assert found[0] == found[1]
+
+
+@attack(10, finds=[sql_faults.cuts_off_towards_minus_infinity])
+def test_expressions_mean_on_the_engine_what_they_mean_to_the_plan() -> None:
+    rng = random.Random(3)
+    connection, rows = nasty(rng, 20)
+    maker = Maker(rng)
+    expressions = [maker.make(rng.choice(KINDS), rng.randrange(1, 5)) for _ in range(300)]
+    _, columns = run(connection, expressions)
+    for expression, column in zip(expressions, columns, strict=True):
+        assert list(map(repr, column)) == [repr(evaluate(expression, row)) for row in rows], expression
 
 
 @pytest.mark.parametrize("unit", ["who", dc.Row()], ids=["user", "row"])
@@ -156,9 +179,13 @@ def test_empty_tables_and_columns_without_a_value_answer_like_any_other(unit: An
         session.close()
 
 
+@attack(8, 19, finds=[sql_faults.averages_of_any_size])
 def test_the_average_of_nothing_is_within_its_bounds_and_drawn() -> None:
-    with opened(table(0).slice(0, 0), **FACTS) as session:
-        draws = [session.sql("SELECT AVG(x) AS m FROM t", epsilon=f"0.{n}").rows[0][0] for n in range(11, 31)]
+    with opened(table(0).slice(0, 0), budget=dc.PureDP(500), **FACTS) as session:
+        draws = [
+            session.sql("SELECT AVG(x) AS m FROM t", epsilon=f"5.{n}", test_entropy=Entropy.for_tests(n)).rows[0][0]
+            for n in range(11, 31)
+        ]
     assert all(0 <= draw <= 10 for draw in draws)
     assert len(set(draws)) > 5
 
@@ -213,6 +240,7 @@ def test_every_type_of_a_database_holds_its_farthest_values(kind: str, tmp_path:
     "expression",
     ["ROW_NUMBER() OVER ()", "RANDOM()", "UUID()", "NOW()", "CURRENT_DATE", "NEXTVAL('s')", "rowid", "TODAY()"],
 )
+@attack(12, finds=[sql_faults.a_counter_is_a_function_of_the_row], expression="NEXTVAL('s')")
 def test_what_does_not_follow_from_the_row_is_refused_and_costs_nothing(expression: str) -> None:
     with opened(table(0), **FACTS) as session:
         for question in (
@@ -224,6 +252,7 @@ def test_what_does_not_follow_from_the_row_is_refused_and_costs_nothing(expressi
         assert session.spent == dc.ApproxDP(0, 0)
 
 
+@attack(28, finds=[sql_faults.limits_read_off_the_rows])
 def test_nothing_about_a_table_is_read_off_its_rows() -> None:
     """Catalogs, plans, prices and statements are the same, whatever the rows hold and however many there are."""
     sides = [table(0), table(30), table(30, 1), table(0).slice(0, 0)]
@@ -236,6 +265,7 @@ def test_nothing_about_a_table_is_read_off_its_rows() -> None:
     assert all(one == told[0] for one in told)
 
 
+@attack(27, finds=[sql_faults.largest_groups_first])
 def test_listed_groups_come_in_their_order_whether_there_or_not() -> None:
     letters = ["z", "a", "m", "nobody", None]
     rows = {"who": np.arange(6), "s": np.array(["m", "a", "z", "z", "?", None], dtype=object)}
@@ -262,6 +292,7 @@ def test_values_that_compare_equal_are_one_group(declared: list[Any], values: An
             opened({"who": np.arange(2), "v": np.array([0.0, 1.0])}, values={"v": twice})
 
 
+@attack(31, finds=[sql_faults.failures_that_quote])
 def test_an_engine_that_fails_tells_no_value() -> None:
     secret = "Jane Doe, 1970-01-01"
     with opened(table(0), **FACTS) as session:

@@ -1,0 +1,36 @@
+"""Every class of bug is attacked, and every attack fails where its fault is planted: none of them is idle."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.attacks.register import ATTACKS, CLASSES, Attack, Fault, planted
+
+for file in sorted(Path(__file__).parent.glob("test_*.py")):
+    if file.name != Path(__file__).name:
+        import_module(f"tests.attacks.{file.stem}")
+
+PAIRS = [(attack, fault) for attack in ATTACKS for fault in attack.finds]
+PASSED: set[int] = set()
+"""Attacks that ours has withstood in this process."""
+HEAD = "## Bugs that shipped elsewhere"
+
+
+def test_every_class_of_bug_is_attacked_and_found() -> None:
+    found = {number for attack, _ in PAIRS for number in attack.classes}
+    assert found == set(CLASSES) == set(range(1, 32))
+
+
+@pytest.mark.parametrize(("attack", "fault"), PAIRS, ids=[f"{fault.__name__} by {a.name}" for a, fault in PAIRS])
+def test_the_attack_passes_ours_and_finds_the_fault(attack: Attack, fault: Fault, tmp_path: Path) -> None:
+    if id(attack) not in PASSED:
+        attack.run(tmp_path / "ours")
+        PASSED.add(id(attack))
+    with planted(fault), pytest.raises((AssertionError, pytest.fail.Exception)):
+        attack.run(tmp_path / "faulty")
+
+
+def test_the_classes_are_told_as_they_are_tested() -> None:
+    text = Path("docs/adversary.md").read_text().partition(HEAD)[2]
+    told = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert {int(line[0].strip("| ")): line[1].strip("| ") for line in told if line[0].strip("| ").isdigit()} == CLASSES

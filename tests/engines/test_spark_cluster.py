@@ -34,21 +34,29 @@ def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
             assert abs(asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).rows[0][0] - 600) < 30
             engine: Any = asked._engine
             honest = engine.run
-            engine.run = lambda statement: honest(SLOW)
-            with again_and_again(engine.cancel), pytest.raises(KeyboardInterrupt):
+            begun = threading.Event()
+
+            def slowly(statement: str) -> Any:
+                begun.set()
+                return honest(SLOW)
+
+            engine.run = slowly
+            with again_and_again(engine.cancel, begun), pytest.raises(KeyboardInterrupt):
                 asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
-            with again_and_again(server.kill), pytest.raises(EngineUnavailable, match="paid for once"):
+            with again_and_again(server.kill, begun), pytest.raises(EngineUnavailable, match="paid for once"):
                 asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
 
 
 @contextmanager
-def again_and_again(task: Callable[[], object]) -> Iterator[None]:
-    """A task that another thread does three times a second: the first times may be too early."""
+def again_and_again(task: Callable[[], object], begun: threading.Event) -> Iterator[None]:
+    """A task that another thread does three times a second once it has begun: the first times may be too early."""
+    begun.clear()
     over = threading.Event()
 
     def repeat() -> None:
         while not over.wait(0.3):
-            task()
+            if begun.is_set():
+                task()
 
     thread = threading.Thread(target=repeat, daemon=True)
     thread.start()

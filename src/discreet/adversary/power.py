@@ -22,6 +22,8 @@ __all__ = ["NOTHING", "RATES", "Terms"]
 
 RATES = (0.5, 0.1, 0.01, 0.001)
 """Probabilities of events for which a report says what would have been caught."""
+_COARSE = 32
+"""Corners of a region that only helps to choose an event: many are looked at."""
 _MOST = 40.0
 """Beyond this ε nothing is told apart."""
 
@@ -42,8 +44,9 @@ class Terms:
         return rule(hits, self.trials, self.alpha)
 
     def promise(self, hits: tuple[float, float]) -> float:
-        """The ε that these counts would prove; below 0 where they fall short of proving any."""
-        return max(rule(hits, self.trials, self.alpha).strength(self.delta) for rule in (Region.box, Region.joint))
+        """About the ε that these counts would prove; below 0 where they fall short of proving any."""
+        box, joint = Region.box(hits, self.trials, self.alpha), Region.joint(hits, self.trials, self.alpha, _COARSE)
+        return max(box.strength(self.delta), joint.strength(self.delta))
 
     def least_caught(self, claim: Loss, rate: float, power: float = 0.99) -> float:
         """The smallest ε′ such that an event of probability `rate` on one data set and (rate − δ)·e^(−ε′) on the other

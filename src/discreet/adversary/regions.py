@@ -50,12 +50,12 @@ class Region:
         return Region(((float(low), float(high)),))
 
     @staticmethod
-    def joint(hits: tuple[float, float], trials: int, alpha: float) -> Region:
-        """All pairs whose tails are not both too small."""
+    def joint(hits: tuple[float, float], trials: int, alpha: float, cells: int = _CELLS) -> Region:
+        """All pairs whose tails are not both too small; with fewer `cells` it reaches a little farther."""
         from scipy.special import gammainccinv
 
         reach = float(gammainccinv(2, alpha)) * (1 + _SLACK)
-        levels = np.linspace(0.0, reach, _CELLS + 1)
+        levels = np.linspace(0.0, reach, cells + 1)
         low = proportion_low(hits[0], trials, np.exp(-levels[1:]))
         high = proportion_high(hits[1], trials, np.exp(levels[:-1] - reach))
         return Region(tuple(zip(low.tolist(), high.tolist(), strict=True)))

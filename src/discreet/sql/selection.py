@@ -10,7 +10,7 @@ SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,18 +69,23 @@ class Selection:
                 shown = [self._named(column) for column in kept] + owner
                 return f"SELECT {', '.join(shown or ['1'])} FROM ({self.select(below, needed)}) AS i"
             case Features(below, keys, measures):
-                shown = [self._named(key) for key in keys] + [self._exact(measure) for measure in measures] + owner
+                shown = [self._named(key) for key in keys if used is None or key.name in used]
+                exact = [measure for measure in measures if used is None or measure.name in used]
+                shown += [self._exact(measure) for measure in exact] + owner
                 groups = [self.text_of(key.expression) for key in keys] + owner
-                return f"SELECT {', '.join(shown)} FROM ({self.select(below)}) AS i GROUP BY {', '.join(groups)}"
+                read = [key.expression for key in keys] + [m.argument for m in exact if m.argument is not None]
+                rows = self.select(below, frozenset[str]().union(*map(names_in, read)))
+                return f"SELECT {', '.join(shown)} FROM ({rows}) AS i GROUP BY {', '.join(groups)}"
             case Join():
-                return self._join(relation)
+                return self._join(relation, used)
             case Union(inputs):
                 names = columns_of(relation)
                 parts = []
                 for part in inputs:
-                    pairs = zip(columns_of(part), names, strict=True)
+                    pairs = [(a, b) for a, b in zip(columns_of(part), names, strict=True) if used is None or b in used]
                     shown = [f"{self._quoted(have)} AS {self._quoted(want)}" for have, want in pairs] + owner
-                    parts.append(f"SELECT {', '.join(shown)} FROM ({self.select(part)}) AS i")
+                    rows = self.select(part, frozenset(have for have, _ in pairs))
+                    parts.append(f"SELECT {', '.join(shown or ['1'])} FROM ({rows}) AS i")
                 return " UNION ALL ".join(parts)
 
     def source(
@@ -138,38 +143,43 @@ class Selection:
             call = f"CASE WHEN {value} BETWEEN -{largest} AND {largest} THEN {value} END"
         return f"{call} AS {self._quoted(measure.name)}"
 
-    def _join(self, join: Join) -> str:
-        left, right = f"({self.select(join.left)}) AS l", f"({self._first(join)}) AS r"
+    def _join(self, join: Join, used: frozenset[str] | None) -> str:
+        ours, theirs = ([n for n in columns_of(side) if used is None or n in used] for side in (join.left, join.right))
+        partial = join.kind in ("semi", "anti")
+        left = f"({self.select(join.left, frozenset(ours).union(a for a, _ in join.on))}) AS l"
+        right = f"({self._first(join, () if partial else theirs)}) AS r"
         pairs = [f"l.{self._quoted(a)} = r.{self._quoted(b)}" for a, b in join.on]
         owned = [is_owned(join.left), is_owned(join.right)]
         if all(owned):
             pairs.append(f"l.{self._quoted(OWNER)} = r.{self._quoted(OWNER)}")
         condition = " AND ".join(pairs)
-        if join.kind in ("semi", "anti"):
+        if partial:
             negation = "NOT " if join.kind == "anti" else ""
             return f"SELECT * FROM {left} WHERE {negation}EXISTS (SELECT 1 FROM {right} WHERE {condition})"
-        shown = [f"l.{self._quoted(name)}" for name in columns_of(join.left)]
-        shown += [f"r.{self._quoted(name)}" for name in columns_of(join.right)]
+        shown = [f"l.{self._quoted(name)}" for name in ours] + [f"r.{self._quoted(name)}" for name in theirs]
         if any(owned):
             shown.append(f"{'l' if owned[0] else 'r'}.{self._quoted(OWNER)}")
-        return f"SELECT {', '.join(shown)} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
+        return f"SELECT {', '.join(shown or ['1'])} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
 
-    def _first(self, join: Join) -> str:
-        """The right side, with no more rows for each value of the joined columns than the join lets through.
+    def _first(self, join: Join, used: Iterable[str]) -> str:
+        """The right side with the columns that are used or joined, and with no more rows for each value of the joined
+        columns than the join lets through.
 
-        Only rows of values that have more are sorted: those are few, while the right side may be large.
+        Only rows of values that have more are sorted: those are few, while the right side may be large. All columns
+        decide which of them come first, whatever is asked about them.
         """
         if join.most is None:
-            return self.select(join.right)
+            return self.select(join.right, frozenset(used).union(b for _, b in join.on))
+        every = columns_of(join.right)
         names = [self._quoted(name) for name in dict.fromkeys(name for _, name in join.on)]
         keys = ", ".join(names)
         same = " AND ".join(f"s.{name} = h.{name}" for name in names)
-        shown = [self._quoted(name) for name in columns_of(join.right)]
+        shown = [self._quoted(name) for name in every]
         order = ", ".join(f"{name} NULLS LAST" for name in shown)
         place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) AS {self._quoted(PLACE)}"
         numbered = f"SELECT *, {place} FROM s WHERE EXISTS (SELECT 1 FROM h WHERE {same})"
         return (
-            f"WITH s AS {self.dialect.kept(not is_plain(join.right))} ({self.select(join.right)}), "
+            f"WITH s AS {self.dialect.kept(not is_plain(join.right))} ({self.select(join.right, frozenset(every))}), "
             f"h AS {self.dialect.kept(True)} (SELECT {keys} FROM s GROUP BY {keys} HAVING COUNT(*) > {join.most}) "
             f"SELECT {', '.join(shown)} FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
             f"SELECT {', '.join(shown)} FROM ({numbered}) AS i WHERE {self._quoted(PLACE)} <= {join.most}"

@@ -115,6 +115,75 @@ def test_no_run_sees_what_another_changed() -> None:
     assert (held, SEEN) == ({"calls": 0}, [])
 
 
+def test_no_run_leaves_a_sign_for_those_to_come(tmp_path: Path) -> None:
+    mark, server = tmp_path / "mark", tmp_path / "server"
+    mark.touch()
+
+    def signs() -> list[tuple[str, Callable[[], bool], Callable[[], Any]]]:
+        """Ways to say something to a process that begins later: how it is seen, and how it is said."""
+        import ctypes
+        import resource
+
+        system, stack, parent = ctypes.CDLL(None), resource.RLIMIT_STACK, os.getppid()
+        hard = resource.getrlimit(stack)[1]
+        return [
+            ("memory", lambda: system.shmget(4711, 16, 0) >= 0, lambda: system.shmget(4711, 16, 0o1600)),
+            ("messages", lambda: system.msgget(4711, 0) >= 0, lambda: system.msgget(4711, 0o1600)),
+            ("date", lambda: mark.stat().st_mtime == 4711, lambda: os.utime(mark, (4711, 4711))),
+            ("mode", lambda: mark.stat().st_mode & 0o777 == 0o604, lambda: mark.chmod(0o604)),
+            ("attribute", lambda: "user.x" in os.listxattr(mark), lambda: os.setxattr(mark, "user.x", b"x")),
+            (
+                "limit",
+                lambda: resource.getrlimit(stack)[0] == 7 << 20,
+                lambda: resource.prlimit(parent, stack, (7 << 20, hard)),
+            ),
+            (
+                "priority",
+                lambda: os.getpriority(os.PRIO_PROCESS, 0) == 7,
+                lambda: os.setpriority(os.PRIO_PROCESS, parent, 7),
+            ),
+            ("socket", lambda: False, lambda: socket.socket(socket.AF_UNIX).connect(str(server))),
+            ("process", lambda: any(map(marked, os.listdir("/proc"))), stay),
+        ]
+
+    def marked(process: str) -> bool:
+        try:
+            return Path(f"/proc/{process}/comm").read_text() == "4711\n"
+        except OSError:
+            return False
+
+    def stay() -> None:
+        import ctypes
+
+        if os.fork() == 0:
+            os.setsid()
+            ctypes.CDLL(None).prctl(15, b"4711", 0, 0, 0)
+            for _ in range(10_000):
+                if os.fork():
+                    break
+            os._exit(0)
+
+    def function(rows: Any) -> tuple[str, ...]:
+        seen = []
+        for name, look, say in signs():
+            try:
+                if look():
+                    seen.append(name)
+                say()
+            except OSError:
+                pass
+        return tuple(seen)
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(server))
+        listening.listen()
+        listening.setblocking(False)
+        found = run(function, [0] * 4, None, Limits(seconds=3, memory=1 << 28, workers=1))
+        assert found == [b'{"t": []}'] * 4
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
 def test_a_child_has_its_own_rows_and_little_else() -> None:
     os.environ["DISCREET_SECRET"] = "known"
 

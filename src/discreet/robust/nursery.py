@@ -6,9 +6,12 @@ and whatever it has started. `workers.py` runs this file with nothing else of th
 
 What a child may do is cut down as far as the system helps. Everywhere: limits on memory, processor time and file size,
 nothing on its terminal, few environment variables, no descriptors but its own. On Linux with Landlock: no file is
-written, created or removed, no TCP, no signal to and no look into other processes. Where namespaces are
-allowed: no network at all. What is not prevented: reading files, and signs between children that run at the same time,
-as the load of the machine. Against a function written to find such ways it takes a sandbox of the system.
+written, created or removed, no signal to and no look into other processes. With seccomp: no sockets but pairs, and none
+of the calls that leave something behind for children to come (`_LASTING`), be it the date of a file or the priority of
+the process that forks them; the powers of root are given up. Where namespaces are allowed, a child is the first process
+of its own, and all that it starts ends with it.
+What is not prevented: reading files, and what shows that something was read or run, as dates of access, caches and the
+load of the machine. Against a function written to find such ways it takes a sandbox of the system.
 
 Answers are bytes: doubles in a row, or the JSON of a label.
 
@@ -19,6 +22,7 @@ Answers are bytes: doubles in a row, or the JSON of a label.
 from __future__ import annotations
 
 import ctypes
+import errno
 import importlib
 import json
 import os
@@ -44,10 +48,40 @@ _DESCRIPTORS = 256
 _OLD_SECONDS = 2
 """Processor time may pass what the clock allows by this much."""
 _SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
-_NEW_USER, _NEW_NETWORK, _NEW_TALKS = 0x10000000, 0x40000000, 0x08000000
+_NEW_USER, _NEW_NETWORK, _NEW_TALKS, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x08000000, 0x20000000
 _RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _WRITES = 0b1_1111_1111_0010
 """Landlock's rights to write, remove and make files, of its first version; moving and cutting came later."""
+_SECCOMP, _FILTERED = 22, 2
+_PASS, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_FIRST, _SECOND = 16, 24
+"""Where a filter finds the arguments of a call."""
+_CAPABILITIES, _READ_ANYTHING = 0x20080522, 1 << 2
+_ANYWHERE = (425, 426, 427, 452, 463, 466, 469)
+"""Rings of calls that no filter sees; and modes, attributes and flags of files, as newer kernels set them."""
+_LASTING = {
+    # Shared memory, semaphores and messages; modes, owners, dates and attributes of files; keys; priorities; sockets.
+    "x86_64": (
+        *(29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
+        *(90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280),
+        *(248, 249, 250, 141, 251, 41),
+        *_ANYWHERE,
+    ),
+    "aarch64": (
+        *(180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196),
+        *(5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88),
+        *(217, 218, 219, 140, 30, 198),
+        *_ANYWHERE,
+    ),
+}
+_OF_OTHERS = {"x86_64": (142, 144, 203, 302, 314), "aarch64": (118, 119, 122, 261, 274)}
+"""Scheduling and limits: of the process itself only, which is process 0."""
+_CONTROL = {"x86_64": 16, "aarch64": 29}
+_FLAGGING = (0x40086602, 0x401C5820, 0x40046602)
+"""Requests that set the flags of a file."""
+_SYSTEM = {"x86_64": (0xC000003E, 126), "aarch64": (0xC00000B7, 91)}
+"""The number of the architecture, and of the call that gives powers up."""
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -191,10 +225,12 @@ def _answer(descriptor: int, function: Callable[[Any], Any], order: dict[str, An
     try:
         os.setpgid(0, 0)
         _settle(_DEATH_SIGNAL, signal.SIGKILL)
+        _first_of_its_own()
         channel = socket.socket(fileno=descriptor)
         _close_others(descriptor)
         _limit(order)
         _confine()
+        _leave_nothing(os.uname().machine)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()  # a copy would draw what every other copy draws
         size = order["size"]
@@ -262,6 +298,58 @@ def _confine() -> None:
         _settle(_NO_NEW_PRIVILEGES, 1)
         system.syscall(_RESTRICT, rules, 0)
         os.close(rules)
+
+
+def _first_of_its_own() -> None:
+    """Go on in the first process of a new namespace of processes, if there may be one: the system ends all others of it
+    with the first, however fast they fork, and none of them can name a process outside."""
+    with suppress(OSError, AttributeError):
+        if ctypes.CDLL(None, use_errno=True).unshare(_NEW_PROCESSES) != 0:
+            return
+        if first := os.fork():
+            try:
+                os.waitpid(first, 0)
+            finally:
+                os._exit(0)
+        _settle(_DEATH_SIGNAL, signal.SIGKILL)
+
+
+def _leave_nothing(machine: str) -> None:
+    """Give up the powers of root but that of reading, and all calls that leave something for children to come."""
+    if sys.platform != "linux" or machine not in _SYSTEM or sys.byteorder != "little":
+        return
+    with suppress(OSError, AttributeError):
+        system = ctypes.CDLL(None, use_errno=True)
+        architecture, give_up = _SYSTEM[machine]
+        held = (ctypes.c_uint32 * 6)()
+        head = struct.pack("<Ii", _CAPABILITIES, 0)
+        if system.syscall(give_up - 1, head, held) == 0:
+            kept = held[1] & _READ_ANYTHING
+            system.syscall(give_up, head, struct.pack("<6I", kept, kept, 0, 0, 0, 0))
+        _settle(_NO_NEW_PRIVILEGES, 1)
+        steps = _filter(machine, architecture)
+        lines = ctypes.create_string_buffer(b"".join(steps))
+        system.prctl(_SECCOMP, _FILTERED, struct.pack("@HP", len(steps), ctypes.addressof(lines)), 0, 0)
+
+
+def _filter(machine: str, architecture: int) -> list[bytes]:
+    """What the system is to ask itself at each call."""
+
+    def step(code: int, value: int, there: int = 0, elsewhere: int = 0) -> bytes:
+        return struct.pack("<HBBI", code, there, elsewhere, value)
+
+    refuse, accept = step(_RETURN, _REFUSE), step(_RETURN, _PASS)
+    steps = [step(_LOAD, 4), step(_EQUAL, architecture, 1), refuse]
+    # Numbers from 2^30 are those of another form of the calls, which nobody here uses.
+    steps += [step(_LOAD, 0), step(_AT_LEAST, 1 << 30, 0, 1), refuse]
+    for number in _LASTING[machine]:
+        steps += [step(_EQUAL, number, 0, 1), refuse]
+    for number in _OF_OTHERS[machine]:
+        steps += [step(_EQUAL, number, 0, 4), step(_LOAD, _FIRST), step(_EQUAL, 0, 1), refuse, accept]
+    steps += [step(_EQUAL, _CONTROL[machine], 0, 2 * len(_FLAGGING) + 1), step(_LOAD, _SECOND)]
+    for request in _FLAGGING:
+        steps += [step(_EQUAL, request, 0, 1), refuse]
+    return [*steps, accept]
 
 
 def _settle(option: int, value: int) -> None:

@@ -3,6 +3,7 @@ moves, with ends that hold, and ⊥ where too few rows share a value."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import math
@@ -30,7 +31,7 @@ from discreet.sql.histograms import Cells, Histograms
 from discreet.sql.modes import Chosen, Mode, chosen
 from discreet.sql.panels import panels_of
 from discreet.sql.quantiles import QuantilePlan, Rank
-from discreet.sql.spreads import Drawn, Noise, Trimmed, folded
+from discreet.sql.spreads import MOST_BITS, Drawn, Noise, Trimmed, folded
 
 SCORES = Cells.of(Bounds(0, 999), whole=True, keys=1000)
 IQR, MAD = Rank.of("iqr", None, SCORES), Rank.of("mad", None, SCORES)
@@ -167,6 +168,15 @@ def test_the_threshold_of_a_mode_is_needed() -> None:
     assert _beyond([], many, 0.25, least, 1.0) <= 1e-3
 
 
+def test_the_threshold_of_a_mode_holds_for_the_least_budget_and_the_largest_units() -> None:
+    plan = QuantilePlan.best((Mode(None),), "l1", ApproxDP(F(1, 10**6), F(1, 10**12)), 1, delta=F(1, 10**14))
+    movement = Caps.up_to(None).movement(1, len(Caps.up_to(None).norms) - 1)
+    rate, least = plan._ranges[0] / movement, plan._least(0, movement)
+    assert _beyond([], [movement], float(rate), least, 1e-6) <= 1e-14 * (1 + 1e-9)
+    counts = Histograms.of_values([(0, "a", 1 << 62, 0)], None, None)
+    assert chosen(counts, (), rate, least, Entropy.for_tests(0)) == Chosen(None, False)
+
+
 def test_modes_are_drawn_by_their_law() -> None:
     """3,000 draws: shares are within 6.5 deviations but for a chance below 1e-9. Odds without the −1 are farther."""
     counts, rate, least = Histograms.of_values([(0, "a", 3, 0), (0, "b", 1, 0)], None, None), F(1, 2), 4
@@ -216,6 +226,10 @@ def test_large_noise_is_drawn_on_a_coarser_grid_and_small_groups_on_a_finer_one(
     value, scale = noise.released(10**6, 1 << 50, F(10**6), Entropy.for_tests(0))
     assert scale >= 10**6 * 2**50
     assert math.isfinite(value)
+    # On that grid a unit can move each of many groups by a step, however little it weighs in them.
+    _, wider = dataclasses.replace(noise, groups=1 << 20).released(10**6, 1 << 50, F(10**6), Entropy.for_tests(0))
+    step = 1 << (10**6 << 50).bit_length() - MOST_BITS
+    assert wider / 10**6 >= (1 << 50) + (1 << 20) * step
     assert folded(np.array([1, 5, 9]), np.array([2, 3, 4]), 5).total == 9
 
 

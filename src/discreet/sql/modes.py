@@ -55,7 +55,7 @@ class Mode:
     def least(self, reach: Fraction, delta: Fraction, groups: int, rate: Fraction) -> int:
         """T, in weight, for E = `reach`; `groups` is 1 where weights are in ℓ1."""
         odds = (exp_up(reach) - 1) * sqrt_up(Fraction(groups)) / delta
-        return min(ceil(max(log_up(odds), Fraction(0)) / rate), HELD) if odds > 1 else 0
+        return ceil(max(log_up(odds), Fraction(0)) / rate) if odds > 1 else 0
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ def chosen(counts: Histograms, key: Key, rate: Fraction, least: int | None, entr
         scores = np.zeros(len(counts.names), dtype=np.int64)
         scores[places] = held
         return Chosen(counts.names[int(gibbs(scores, rate, entropy=entropy))])
+    if least > HELD:  # so little ε names nothing, whatever the rows
+        return Chosen(None, False)
     scores = np.concatenate(([least], held))
     while (place := int(gibbs(scores, rate, entropy=entropy)) - 1) >= 0:
         # Odds of e^x − 1: those of e^x, which count but with the chance e^(−x).

@@ -391,7 +391,8 @@ class QuantilePlan:
             groups = [folded(*counts.held(key), found[0]) for key, found in zip(keys, lower, strict=True)]
         upper = places(second, groups)
         offs = self._off(first[0], MISSED_BY_CUT) * movement, self._off(second[0], MISSED_BY_CUT) * movement
-        mean = Trimmed(rank.q, rank.cells, self.noise(index), float(MISSED * IN_SUMS / 2))
+        noise = replace(self.noise(index), groups=len(keys))
+        mean = Trimmed(rank.q, rank.cells, noise, float(MISSED * IN_SUMS / 2))
         for key, low, high in zip(keys, lower, upper, strict=True):
             ends = _drawn(parts[0], low), _drawn(parts[1], high)
             if rank.kind == "iqr":

@@ -85,11 +85,12 @@ def deviation(centre: float, middle: Drawn, found: Drawn, cells: Cells) -> Drawn
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise over movement, for the sum of a trimmed mean and for its number of rows."""
+    """Noise over movement, for the sum of a trimmed mean and for its number of rows, in so many groups."""
 
     gaussian: bool
     summed: Fraction
     counted: Fraction
+    groups: int = 1
 
     def reach(self, tail: float) -> float:
         """How many scales noise exceeds with this chance, to either side."""
@@ -100,11 +101,11 @@ class Noise:
         return float(-ndtri(tail / 2)) + 1e-6
 
     def released(self, exact: int, moved: int, ratio: Fraction, entropy: Entropy) -> tuple[float, float]:
-        """A number that one unit moves by `moved`, with noise, and the scale of that; in coarser steps where noise so
-        large could not be drawn."""
+        """A number that one unit moves by `moved` in all groups together, with noise, and the scale of that; in coarser
+        steps where noise so large could not be drawn."""
         coarse = max(0, int(ratio * moved).bit_length() - MOST_BITS)
-        # Rounded down, two numbers are at most one step farther apart.
-        steps = -(-moved >> coarse) + 1 if coarse else moved
+        # Rounded down, two numbers are at most one step farther apart, in each of the groups.
+        steps = -(-moved >> coarse) + self.groups if coarse else moved
         scale = max(ratio * steps, Fraction(1))
         draw = discrete_gaussian if self.gaussian else discrete_laplace
         noisy = (exact >> coarse) + int(draw(scale, entropy=entropy))

@@ -97,6 +97,10 @@ def test_the_books_are_charged_before_the_data_is_touched_and_failures_say_nothi
         ask(session, mean_age)
     assert "Jane" not in str(caught.value)
     assert seen == [entries + 1]
+    used = session.spent.epsilon
+    with pytest.raises(dc.AnswerFailed):
+        ask(session, mean_age)
+    assert session.spent.epsilon == 2 * used
 
 
 def test_a_run_that_was_lost_is_the_same_when_asked_again(session: Session) -> None:

@@ -31,7 +31,7 @@ from weakref import finalize
 
 from discreet import allowance
 from discreet.asked import Asked
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import Loss
 from discreet.core.processes import Home, folder
@@ -286,10 +286,14 @@ class Session:
             asking = request.purchase(sources, "").identity
             number = self._begun.setdefault(asking, f"{system().bits(128):032x}")
             purchase = request.purchase(sources, number)
-            bought = self._counter.bought(
-                purchase if source.private else purchase.seeded(),
-                lambda: guarded(lambda: released(request, self._engine, workers, source, listener)),
-            )
+            try:
+                bought = self._counter.bought(
+                    purchase if source.private else purchase.seeded(),
+                    lambda: guarded(lambda: released(request, self._engine, workers, source, listener)),
+                )
+            except AnswerFailed:
+                self._begun.pop(asking, None)
+                raise
             self._begun.pop(asking, None)
         listener.heard()
         found = assembled(request, bought.payload)

@@ -1,6 +1,7 @@
 """One number from those of many blocks, and one answer from many: what it costs, what may not matter, what is right."""
 
 import math
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -169,5 +170,6 @@ def test_a_function_of_records_is_run_on_blocks_of_units() -> None:
     assert told[-1] == 1.0
     few = SampleAndAggregate(lambda rows: "x", Vote(("x", "y"), 9, 30, default="y"), Limits(workers=1))
     assert few.release(["one"], entropy=SEEDED).values == "y"
+    assert few.release([threading.Lock()], entropy=SEEDED).values == "y"
     with pytest.raises(InvalidArgument, match="units"):
         made.release(rows, units=[1])

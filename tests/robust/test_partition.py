@@ -7,7 +7,7 @@ import pytest
 
 from discreet import InvalidArgument
 from discreet.noise import Entropy
-from discreet.robust.partition import blocks_of
+from discreet.robust.partition import blocks_of, codes_of
 
 WHO = np.random.default_rng(0).integers(0, 40, 500)
 
@@ -21,6 +21,16 @@ def test_every_row_is_in_one_block_with_all_rows_of_its_unit(units: Any) -> None
         assert sorted(places.tolist()) == list(range(500))
         held = [set(WHO[block].tolist()) for block in blocks[begin : begin + 7]]
         assert sum(map(len, held)) == 40
+
+
+@pytest.mark.parametrize(
+    "units",
+    [np.full(50, np.nan), np.full(50, "NaT", dtype="M8[s]"), [float("nan") for _ in range(50)]],
+    ids=["reals", "times", "a list"],
+)
+def test_rows_that_name_nobody_are_one_unit(units: Any) -> None:
+    codes, size = codes_of(units)
+    assert (set(codes.tolist()), size) == ({0}, 1)
 
 
 def test_a_unit_more_changes_one_block_and_nothing_else() -> None:

@@ -257,6 +257,22 @@ def test_padded_blocks_take_all_their_time_and_an_interrupt_ends_everything() ->
     assert slot._process.poll() is not None
 
 
+def test_which_worker_has_a_block_shows_in_no_answer() -> None:
+    orders = run(lambda rows: str(list(set(rows))), [[f"person {place}" for place in range(20)]] * 6, None)
+    assert len(set(orders)) == 1
+    with Workers(len, 1, "rows", Limits(seconds="0.05", workers=2, padded=True)) as workers:
+        had: list[tuple[int, Any]] = []
+
+        def answer(place: int, rows: Any) -> None:
+            time.sleep(0.05 * (rows == 0))
+            had.append((place, rows))
+
+        workers.__dict__["_answer"] = answer
+        numbered: Any = int
+        workers.answers(numbered, 8)
+    assert sorted(had) == [(0, 0), (0, 2), (0, 4), (0, 6), (1, 1), (1, 3), (1, 5), (1, 7)]
+
+
 @pytest.mark.parametrize(
     "asked", [{"seconds": 0}, {"seconds": 10**6}, {"memory": 10}, {"workers": 0}, {"padded": 1}], ids=str
 )

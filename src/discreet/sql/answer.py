@@ -155,8 +155,10 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     """The released sums a ledger stored, and whether they are private."""
     stored = json.loads(payload)
     keys = tuple(tuple(_revived(part) for part in key) for key in stored["keys"])
-    doubles = np.frombuffer(b64decode(stored["sums"]), dtype="<f8").astype(np.float64)
-    sums = doubles.reshape(len(keys), len(stored["scales"]))
+    written = stored["sums"]
+    # Older books have digits.
+    doubles = written if isinstance(written, list) else np.frombuffer(b64decode(written), dtype="<f8")
+    sums = np.array(doubles, dtype=np.float64).reshape(len(keys), len(stored["scales"]))
     norms = None if stored["norms"] is None else tuple(stored["norms"])
     heavy = tuple((base, slope) for base, slope in stored["heavy"])
     drawn = tuple(_restored(column) for column in stored["drawn"])

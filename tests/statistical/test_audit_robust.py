@@ -73,6 +73,12 @@ CASES: list[tuple[str, Any, Any, Any]] = [
     ("smooth median, next to the gap", SmoothSensitivity(OrderStatistic(), 2, BOUNDS, 1), STEEP[:-3], STEEP[1:-3]),
     ("smooth deviation", SmoothSensitivity(MedianDeviation(), 2, BOUNDS, 1), STEEP, STEEP[1:]),
     ("smooth quartile range", SmoothSensitivity(InterquartileRange(), 2, BOUNDS, 1), RANGED, RANGED[1:]),
+    (
+        "smooth trimmed mean",
+        SmoothSensitivity(TrimmedMean("0.25"), 2, BOUNDS, 1, neighbours="replace"),
+        STEEP,
+        [*STEEP[1:], 64],
+    ),
     ("slope", sloped(), LEVER, LEVER[1:]),
     ("slope, replaced", sloped("replace"), LEVER * 2, [*LEVER, *LEVER[1:], [4, 0]]),
     ("slope, one x", sloped(), [[1, 0]] * 4, [[1, 0]] * 4 + [[4, 1]]),

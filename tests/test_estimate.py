@@ -3,6 +3,8 @@
 import datetime
 import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 from tests.engines import postgres_tables, spark_tables
 from tests.ledger import servers
@@ -189,6 +192,23 @@ def test_whoever_is_told_of_progress_cannot_end_a_run_that_is_paid_for(session: 
         ask(session, mean_age, progress=stop)
     assert session._ledger.standing(session.account)[0].used > 0
     assert not session._begun
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_functions_do_not_find_the_files_of_the_data(tmp_path: Path, kind: str) -> None:
+    source = tmp_path / ("visits.parquet" if kind == "file" else "visits")
+    place = source if kind == "file" else source / "part.parquet"
+    place.parent.mkdir(exist_ok=True)
+    parquet.write_table(pa.table({"who": list(range(200))}), place)
+    alone = "import ctypes, sys; u = ctypes.CDLL(None).unshare; sys.exit(u(0x20000) and u(0x10020000))"
+    allowed = subprocess.run([sys.executable, "-c", alone], timeout=60, check=False).returncode == 0
+
+    def peeks(rows: Any) -> str:
+        return "seen" if place.exists() and place.read_bytes() else "nothing"
+
+    with dc.connect(source, table="visits", unit=dc.User("who"), budget=BUDGET, ledger=tmp_path / "books") as opened:
+        assert ask(opened, peeks, bounds=None, epsilon=8).values == ("nothing" if allowed else "seen")
+        assert opened.sql("SELECT COUNT(*) AS n FROM visits", epsilon=9).rows[0][0] > 150
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,8 @@ class Session:
         request = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
         source, listener = chosen(test_entropy), Listener(progress)
         sources = self._sources(request.rows.relation)
-        with request.workers() as workers:
+        private = [table.name for table in self._catalog.tables if table.private]
+        with request.workers([path for name in private for path in self._engine.paths(name)]) as workers:
             # A run that was lost on the way may be asked for again: it is the same one, unless the function is not.
             asking = request.purchase(sources, "").identity
             number = self._begun.setdefault(asking, f"{system().bits(128):032x}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from discreet.core.domains import Bounds, Categories
@@ -53,6 +54,9 @@ class Engine(Protocol):
 
     def unique(self, table: str) -> tuple[str, ...]:
         """Columns of a public table that are known to hold no value twice and no NULL."""
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """The files of this machine that its rows are in, if they are in files."""
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one statement."""

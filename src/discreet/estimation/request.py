@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from discreet.core.domains import Bounds
@@ -134,9 +135,9 @@ class Request:
         shown = tuple(Named(f"c{place}", one.expression) for place, one in enumerate(self.rows.visible))
         return Selection(self.dialect).select(Project(self.rows.relation, shown))
 
-    def workers(self) -> Workers:
+    def workers(self, hidden: Sequence[Path] = ()) -> Workers:
         """Processes that have loaded the function and wait; what cannot be loaded is refused here."""
-        return Workers(self.function, self.aggregator.size, self.form, self.limits, self.packed)
+        return Workers(self.function, self.aggregator.size, self.form, self.limits, self.packed, hidden)
 
     def purchase(self, sources: Mapping[str, str], number: str) -> Purchase:
         """What is bought; `number` tells one asking from another."""

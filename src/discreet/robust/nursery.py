@@ -9,9 +9,10 @@ nothing on its terminal, few environment variables, no descriptors but its own. 
 written, created or removed, no signal to and no look into other processes. With seccomp: no sockets but pairs, and none
 of the calls that leave something behind for children to come (`_LASTING`), be it the date of a file or the priority of
 the process that forks them; the powers of root are given up. Where namespaces are allowed, a child is the first process
-of its own, and all that it starts ends with it.
-What is not prevented: reading files, and what shows that something was read or run, as dates of access, caches and the
-load of the machine. Against a function written to find such ways it takes a sandbox of the system.
+of its own, and all that it starts ends with it; and the files of the data are not there, under the names they have.
+What is not prevented: reading other files, copies of the data among them, and what shows that something was read or
+run, as dates of access, caches, clocks and the load of the machine. Against a function written to find such ways it
+takes a sandbox of the system.
 
 Answers are bytes: doubles in a row, or the JSON of a label.
 
@@ -49,6 +50,7 @@ _OLD_SECONDS = 2
 """Processor time may pass what the clock allows by this much."""
 _SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
 _NEW_USER, _NEW_NETWORK, _NEW_TALKS, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x08000000, 0x20000000
+_NEW_MOUNTS, _ALL_PRIVATE, _BOUND, _READ_ONLY = 0x00020000, 0x44000, 0x1000, 1
 _RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
 _WRITES = 0b1_1111_1111_0010
 """Landlock's rights to write, remove and make files, of its first version; moving and cutting came later."""
@@ -161,6 +163,7 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     order = json.loads(received(control))
     _apart()
+    _hide(order["hidden"])
     _settle(_SUBREAPER, 1)
     sys.path[:] = order["path"]
     try:
@@ -279,6 +282,21 @@ def _apart() -> None:
             for name, line in lines.items():
                 with suppress(OSError), open(f"/proc/self/{name}", "w") as mapped:
                     mapped.write(line)
+
+
+def _hide(paths: list[str]) -> None:
+    """Nothing in the place of these files and folders, for this process and its children, where that is allowed."""
+    with suppress(OSError, AttributeError):
+        system = ctypes.CDLL(None, use_errno=True)
+        if not paths or system.unshare(_NEW_MOUNTS) != 0:
+            return
+        if system.mount(b"none", b"/", None, _ALL_PRIVATE, None) != 0:
+            return
+        for path in paths:
+            if os.path.isdir(path):
+                system.mount(b"none", os.fsencode(path), b"tmpfs", _READ_ONLY, None)
+            else:
+                system.mount(os.fsencode(os.devnull), os.fsencode(path), None, _BOUND, None)
 
 
 def _confine() -> None:

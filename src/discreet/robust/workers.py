@@ -96,10 +96,17 @@ class Limits:
 
 
 class Workers:
-    """Processes that wait with the function for blocks; used in a `with`, and ended by it."""
+    """Processes that wait with the function for blocks; used in a `with`, and ended by it. They do not see the files
+    that are `hidden`, where the system helps with that."""
 
     def __init__(
-        self, function: Callable[[Any], Any], size: int | None, form: Form, limits: Limits, packed: bytes | None = None
+        self,
+        function: Callable[[Any], Any],
+        size: int | None,
+        form: Form,
+        limits: Limits,
+        packed: bytes | None = None,
+        hidden: Sequence[Path] = (),
     ) -> None:
         if form not in get_args(Form):
             raise InvalidArgument("form", form, f"one of {get_args(Form)}", "name what the function takes")
@@ -112,6 +119,7 @@ class Workers:
             "size": size,
             "seconds": float(limits.seconds),
             "memory": limits.memory,
+            "hidden": [str(path) for path in hidden],
         }
         self._function = function
         self._packed = shipped(function) if packed is None else packed

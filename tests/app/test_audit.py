@@ -57,6 +57,24 @@ def test_a_program_is_run_line_by_line(run):
     assert run.json(*terms)["epsilon"] > 3
 
 
+def test_a_mechanism_that_raises_is_not_passed_in_silence(run):
+    terms = ("audit", "mechanism", "audited_here:count", "--d", "1", "--d-prime", "2", "--epsilon", "1")
+    assert "it raised TypeError" in " ".join(run(*terms, "--samples", "1000").output.split())
+
+
+def test_last_bits_that_give_doubles_away_are_explained(run):
+    terms = ("audit", "mechanism", "audited_here:Noisy", "--option", "scale=1", "--d", "0.0", "--d-prime", "1.0")
+    assert "the last bits of numbers" in " ".join(run(*terms, "--samples", "20000", code=1).output.split())
+
+
+def test_a_question_that_is_refused_is_not_called_sound(run):
+    write_visits(run.folder / "visits.parquet")
+    run(*INIT)
+    found = run("audit", "session", "SELECT nope FROM visits", "--runs", "0").output
+    assert "1 was refused" in " ".join(found.split())
+    assert "sound" not in found
+
+
 def test_pages_and_pictures_are_written(run):
     terms = ("audit", "mechanism", "audited_here:count", *ROWS, "-e", "1", "--samples", "400")
     run(*terms, "--html", "page.html", "--plot", "curve.svg")

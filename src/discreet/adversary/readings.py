@@ -23,8 +23,20 @@ from numpy.typing import NDArray
 
 from discreet.adversary.outcomes import Column, Table
 
-__all__ = ["Reading", "column", "combined", "fingerprint", "hidden", "logistic", "lowest_bit", "residues", "score"]
+__all__ = [
+    "LOWEST",
+    "Reading",
+    "column",
+    "combined",
+    "fingerprint",
+    "hidden",
+    "logistic",
+    "lowest_bit",
+    "residues",
+    "score",
+]
 
+LOWEST = "the exponent of the lowest set bit of"
 _FEW = 6
 """Outputs of up to this many coordinates are also read as an order and by the differences of all pairs."""
 
@@ -67,7 +79,7 @@ def hidden(table: Table, index: int) -> Iterator[Reading]:
     """What a coordinate shows besides its size: the ends of its digits, or the length of its text."""
     name, kind = table.names[index], table.columns[index].dtype.kind
     if kind == "f":
-        yield Reading(f"the exponent of the lowest set bit of {name}", lambda t: lowest_bit(t.columns[index]))
+        yield Reading(f"{LOWEST} {name}", lambda t: lowest_bit(t.columns[index]))
         yield Reading(f"the fractional part of {name}", partial(_residue, index, 1.0))
     elif kind == "U":
         yield Reading(f"the length of {name}", lambda t: np.char.str_len(t.columns[index]).astype(np.int64))

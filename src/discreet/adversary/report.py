@@ -16,6 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.adversary.power import NOTHING, RATES
+from discreet.adversary.readings import LOWEST
 from discreet.adversary.tradeoff import border, proven, said
 from discreet.core import numerals
 from discreet.core.cells import Cells
@@ -25,7 +26,17 @@ from discreet.core.markup import STYLE, facts, note, table
 if TYPE_CHECKING:
     from discreet.adversary.auditor import Audit
 
-__all__ = ["claim_words", "document", "page", "power_table", "power_words", "record", "summary", "verdict"]
+__all__ = [
+    "bits_words",
+    "claim_words",
+    "document",
+    "page",
+    "power_table",
+    "power_words",
+    "record",
+    "summary",
+    "verdict",
+]
 
 SIDE, LEFT, BOTTOM = 360, 52, 44
 SEEN, ALLOWED, EVENT = "#2f7fc1", "#d98a29", "#d23f31"
@@ -72,6 +83,16 @@ def power_words(found: Audit) -> str:
     return f"A mechanism whose ε is {least:.3g} or more by {how}, would have been {what}."
 
 
+def bits_words(found: Audit) -> str:
+    """Why noise of the right scale may be found broken all the same, where that is what was seen."""
+    if not found.epsilon or LOWEST not in found.event:
+        return ""
+    return (
+        "The event looks at the last bits of numbers. Noise that is added in doubles gives itself away there, whatever "
+        "its scale: release whole multiples of a step, as discreet.mechanisms.Laplace does, and audit again."
+    )
+
+
 def power_table(found: Audit) -> list[Cells]:
     """For events of several probabilities the least ε that would have been caught."""
     if found.terms is None:
@@ -105,6 +126,7 @@ def summary(found: Audit) -> str:
         else f'<p class="verdict">{escape(verdict(found))}</p>'
     ) + (
         facts(lines)
+        + (note(bits_words(found)) if bits_words(found) else "")
         + _drawing(found)
         + (f"<p>{escape(power_words(found))}</p>{table(power)}" if power else "")
         + note(

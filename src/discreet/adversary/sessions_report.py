@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,11 @@ def verdict(found: SessionAudit) -> str:
     broken = sum(not one.passed for one in found.questions)
     if broken:
         return f"BROKEN: {broken} of {len(found.questions)} questions do not keep what they state."
-    return f"Nothing was found: {len(found.questions)} questions keep what they state, as far as this audit sees."
+    refused = sum(one.refused is not None for one in found.questions)
+    asked = len(found.questions) - refused
+    rest = f"; {refused} {'was' if refused == 1 else 'were'} refused, which tells nothing" if refused else ""
+    kept = "question keeps what it states" if asked == 1 else "questions keep what they state"
+    return f"Nothing was found: {asked} {kept}, as far as this audit sees{rest}."
 
 
 def columns(found: SessionAudit) -> list[Cells]:
@@ -38,8 +43,14 @@ def columns(found: SessionAudit) -> list[Cells]:
         Cells("used by one unit", [f"{one.strain * 100:.0f} %" for one in rows], right=True),
         Cells("proven ε", [_proven(one) for one in rows], right=True),
         Cells("caught from ε", [_caught(one) for one in rows], right=True),
-        Cells("verdict", ["sound" if one.passed else "BROKEN" for one in rows]),
+        Cells("verdict", [_word(one) for one in rows]),
     ]
+
+
+def _word(one: QuestionAudit) -> str:
+    if not one.passed:
+        return "BROKEN"
+    return "sound" if one.refused is None else "refused"
 
 
 def _proven(one: QuestionAudit) -> str:
@@ -52,7 +63,8 @@ def _caught(one: QuestionAudit) -> str:
     """The least ε that the runs would have caught, by an event in half of them."""
     if one.audit is None or one.audit.terms is None or one.audit.claim is None:
         return "–"
-    return f"{one.audit.terms.least_caught(one.audit.claim, 0.5):.3g}"
+    least = one.audit.terms.least_caught(one.audit.claim, 0.5)
+    return "none" if math.isinf(least) else f"{least:.3g}"
 
 
 def summary(found: SessionAudit) -> str:

@@ -80,12 +80,26 @@ def mechanism(
 
         print_json(record(found) | {"d": repr(pair[0]), "d_prime": repr(pair[1])})
     else:
-        _show(found, pair)
+        _show(found, pair, [] if target is None else _raised(found_in_python, pair))
     raise typer.Exit(FAILED if found.refuted else 0)
 
 
-def _show(found: Audit, pair: tuple[Any, Any]) -> None:
-    from discreet.adversary.report import claim_words, power_words
+def _raised(mechanism: Any, pair: tuple[Any, Any]) -> list[str]:
+    """An audit takes an exception for an output; whoever made a mistake wants to know of it."""
+    from discreet.adversary.foreign import runnable
+
+    for name, data in zip(("D", "D′"), pair, strict=True):
+        try:
+            runnable(mechanism)(data)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            rest = "Exceptions count as outputs: if it always raises, this audit says nothing about its noise."
+            return [f"Run once more on {name}, it raised {what}. {rest}"]
+    return []
+
+
+def _show(found: Audit, pair: tuple[Any, Any], notes: list[str]) -> None:
+    from discreet.adversary.report import bits_words, claim_words, power_words
     from discreet.app.exhibit import show
 
     other = "D′" if found.likelier_on == "D" else "D"
@@ -96,7 +110,7 @@ def _show(found: Audit, pair: tuple[Any, Any]) -> None:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
         lines += [("told apart by", found.event), ("seen in", seen)]
     lines.append(("runs", f"{found.samples:,} on each data set, confidence 1 − {1 - found.confidence:.3g}"))
-    show(found, (), lines, [power_words(found)])
+    show(found, (), lines, [one for one in (bits_words(found), power_words(found), *notes) if one])
 
 
 def _short(data: Any) -> str:

@@ -211,6 +211,8 @@ class Grouping:
         if isinstance(node, exp.Anonymous):
             return self._named(node, condition)
         if isinstance(node, exp.Mode):
+            if node.args.get("deterministic"):
+                raise refuse(node, "MODE has one value", "write MODE(x)")
             only(node, "this")
             if node.this is None or isinstance(node.this, exp.Distinct):
                 raise refuse(node, "a mode is of all values of a column", "write MODE(x)")
@@ -228,7 +230,7 @@ class Grouping:
         if name in TRIMMED:
             if len(values) != 2:
                 raise refuse(node, "a trimmed mean has a value and what is cut off", "write TRIMMED_MEAN(x, 0.1)")
-            trim = _rank(node, values[1])
+            trim = _rank(node, values[1], "what is cut off at either end", "0.1 for a tenth")
             if not 0 < trim < Fraction(1, 2):
                 remedy = "write AVG to cut off nothing, MEDIAN for the middle, or a part such as 0.1"
                 raise refuse(node, "what is cut off at either end is more than 0 and less than half", remedy)
@@ -375,11 +377,11 @@ def _type(measure: Measure) -> Type:
     return "real"
 
 
-def _rank(node: exp.Expr, inside: exp.Expr) -> Fraction:
+def _rank(node: exp.Expr, inside: exp.Expr, what: str = "the rank", such: str = "0.9") -> Fraction:
     rank = read(inside, lambda part: None)
     value = rank.value if isinstance(rank, Literal) else None
     if isinstance(value, bool) or not isinstance(value, int | Fraction) or not 0 <= value <= 1:
-        raise refuse(node, "the rank is a literal from 0 to 1", "write one, such as 0.9")
+        raise refuse(node, f"{what} is a literal from 0 to 1", f"write one, such as {such}")
     return Fraction(value)
 
 

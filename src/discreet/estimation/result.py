@@ -71,12 +71,16 @@ class Estimate:
     def __str__(self) -> str:
         lines = [": ".join(pair) for pair in zip(*(column.texts for column in self._cells()[:2]), strict=True)]
         warning = [] if self.private else ["NOT PRIVATE: the randomness came from a test seed"]
-        return "\n".join([*lines, f"cost {loss_text(self.loss)}", *warning])
+        return "\n".join([*lines, *self._notes(), f"cost {loss_text(self.loss)}", *warning])
 
     def _repr_html_(self) -> str:
         told = [("plan", "<br>".join(self.plan.split("; "))), ("cost", loss_text(self.loss))]
         warning = "" if self.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
-        return piece(table(self._cells()), facts(told), warning)
+        return piece(table(self._cells()), *map(note, self._notes()), facts(told), warning)
+
+    def _notes(self) -> list[str]:
+        told = "most blocks had no answer: they were empty, failed, ran too long, or gave what is no answer"
+        return [told] if self.values is None else []
 
     def _cells(self) -> list[Cells]:
         if self.release.error is None:

@@ -25,6 +25,9 @@ def wanted(catalog: Catalog, what: str | Sequence[str]) -> tuple[str, bool]:
     if isinstance(what, str):
         if what.strip().upper().startswith(STARTS):
             return what, True
+        tables, columns = ([one.name.lower() for one in held] for held in (catalog.tables, catalog.tables[0].columns))
+        if what.lower() in columns and what.lower() not in tables:
+            raise InvalidArgument("columns", what, "a list of columns, a table, or a SELECT", f'write ["{what}"]')
         return f"SELECT * FROM {quoted(catalog.table(what).name)}", False
     names = [*what] if isinstance(what, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):

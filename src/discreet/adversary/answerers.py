@@ -20,6 +20,7 @@ as two. A session of ours is asked through its front door: every statement is pr
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ PATIENCE = 50
 """Refusals in a row after which an answerer is not asked again."""
 UNASKED = "not asked: too many refusals in a row"
 LONGEST_REASON = 160
+LISTED = re.compile(r"\bIN \([^()]*?(?:\)|…)")
 
 
 @dataclass(frozen=True)
@@ -273,8 +275,8 @@ def _number(text: str | None) -> float:
 
 
 def reason(error: Exception) -> str:
-    """In one short line; what differs from question to question is mostly at its end."""
-    words = " ".join(str(error).split())
+    """In one short line, without the people asked about; what else differs is mostly at its end."""
+    words = LISTED.sub("IN (…)", " ".join(str(error).split()))
     short = words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1] + "…"
     return f"{type(error).__name__}: {short}" if short else type(error).__name__
 

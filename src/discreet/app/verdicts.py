@@ -37,7 +37,9 @@ def tell(found: Sequence[Finding], title: str, out: Output) -> None:
         records = [each.as_record(reveal=out.reveal) for each in found]
         print_json(records[0] if len(records) == 1 else {"findings": records})
         return
-    for each in found:
+    for place, each in enumerate(found):
+        if place:
+            typer.echo()
         show(each, (), each.lines())
         if out.reveal:
             _reveal(each)

@@ -66,7 +66,7 @@ class Intersection(Finding):
         """In plain words."""
         every = "both tables" if len(self.alone) == 2 else f"all {len(self.alone)} tables"
         if not self.present:
-            return f"NOTHING: nobody looked for can be in {every}."
+            return f"NOTHING: nobody looked for fits rows of {every}; where these blur differently, say who is known."
         who = f"{self.present:,} {'person' if self.present == 1 else 'people'} in {every}"
         word = judged(self.pinned, self.present)
         if word == "HELD":

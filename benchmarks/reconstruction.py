@@ -100,12 +100,12 @@ def bits(n: int, queries: Callable[[], Any], noise: float, wanted: str, **option
 
 LIMIT = "wanted ≤ 30"
 ROWS: dict[str, Callable[[], str]] = {
-    "l1, n = 500, 8n": lambda: bits(500, lambda: Listed.random(500, 4000), 0.2, LIMIT),
+    "l1, n = 500, 8n": lambda: bits(500, lambda: Listed.drawn(500, 4000), 0.2, LIMIT),
     "l1, n = 500, 8n, a fifth arbitrary": lambda: bits(
-        500, lambda: Listed.random(500, 4000, signs=True), 0.2, LIMIT, arbitrary=0.2
+        500, lambda: Listed.drawn(500, 4000, signs=True), 0.2, LIMIT, arbitrary=0.2
     ),
     "linear program, n = 200, 8n": lambda: bits(
-        200, lambda: Listed.random(200, 1600, signs=True), 0.2, LIMIT, method="linear program"
+        200, lambda: Listed.drawn(200, 1600, signs=True), 0.2, LIMIT, method="linear program"
     ),
     "Hadamard ±1, n = 65,536": lambda: bits(65_536, lambda: Hadamard(65_536, signs=True), 0.2, LIMIT),
     "Hadamard subsets, n = 65,536, 4n": lambda: bits(65_536, lambda: Hadamard(65_536, rounds=4), 0.2, LIMIT),

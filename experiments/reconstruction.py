@@ -56,7 +56,7 @@ def _queries(kind: str, n: int) -> Any:
     if kind == SPARSE:
         return Listed.sparse(n, 8 * n, n // 4, signs=True)
     if kind == RANDOM:
-        return Listed.random(n, 8 * n)
+        return Listed.drawn(n, 8 * n)
     return Hadamard(n, signs=True) if kind == HADAMARD else Hadamard(n, rounds=4)
 
 
@@ -77,7 +77,7 @@ def _doubt(n: int) -> float:
 
 def _with_queries(n: int, part: float, noise: float, generator: np.random.Generator) -> Row:
     bits, k = generator.integers(0, 2, n), round(part * n)
-    queries = Listed.random(n, k)
+    queries = Listed.drawn(n, k)
     noisy = queries.apply(bits) + generator.normal(0, noise * sqrt(n), k)
     wrong = 1 - float(reconstruct(noisy, queries, method="least squares", truth=bits).right or 0)
     setting = {"part": BY_QUERIES, "kind": f"noise {noise:g}·√n", "n": n, "noise / √n": noise, "questions / n": part}
@@ -101,7 +101,7 @@ def _all_subsets(n: int, error: float, generator: np.random.Generator) -> Row:
 def _arbitrary(n: int, within: float, part: float, generator: np.random.Generator) -> Row:
     """A part of the answers is that of other bits, the rest within α; at most (2α/η)² bits may be wrong."""
     bits, k = generator.integers(0, 2, n), 8 * n
-    queries = Listed.random(n, k, signs=True)
+    queries = Listed.drawn(n, k, signs=True)
     answers = queries.apply(bits) + generator.uniform(-within, within, k)
     lied = generator.permutation(k)[: round(part * k)]
     answers[lied] = queries.apply(1 - bits)[lied]

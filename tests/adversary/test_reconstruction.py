@@ -40,8 +40,8 @@ def noisy(queries: Any, truth: Any, noise: float, seed: int = 1) -> Any:
 
 
 SETS = {
-    "random subsets": lambda: Listed.random(N, 8 * N, test_entropy=Entropy.for_tests(1)),
-    "random signs": lambda: Listed.random(N, 8 * N, signs=True, test_entropy=Entropy.for_tests(2)),
+    "random subsets": lambda: Listed.drawn(N, 8 * N, test_entropy=Entropy.for_tests(1)),
+    "random signs": lambda: Listed.drawn(N, 8 * N, signs=True, test_entropy=Entropy.for_tests(2)),
     "sparse": lambda: Listed.sparse(N, 12 * N, 32, signs=True, test_entropy=Entropy.for_tests(3)),
     "Hadamard": lambda: Hadamard(N, rounds=8, test_entropy=Entropy.for_tests(4)),
     "Hadamard signs": lambda: Hadamard(N, rounds=3, signs=True, test_entropy=Entropy.for_tests(5)),
@@ -179,7 +179,7 @@ def test_arbitrary_answers_are_borne_by_absolute_errors_and_not_by_squares() -> 
 
 def test_the_linear_program_reads_bounded_errors() -> None:
     truth = bits(48)
-    queries = Listed.random(48, 240, signs=True, test_entropy=Entropy.for_tests(6))
+    queries = Listed.drawn(48, 240, signs=True, test_entropy=Entropy.for_tests(6))
     answers = queries.apply(truth) + np.random.default_rng(0).uniform(-1.5, 1.5, 240)
     found = reconstruct(answers, queries, method="linear program", truth=truth)
     assert found.right == 1.0
@@ -187,7 +187,7 @@ def test_the_linear_program_reads_bounded_errors() -> None:
 
 def test_fewer_answers_than_people_say_less_and_say_so() -> None:
     truth = bits()
-    queries = Listed.random(N, N // 2, signs=True, test_entropy=Entropy.for_tests(7))
+    queries = Listed.drawn(N, N // 2, signs=True, test_entropy=Entropy.for_tests(7))
     found = reconstruct(queries.apply(truth), queries, truth=truth)
     assert found.right is not None
     assert 0.6 < found.right < 0.95
@@ -224,7 +224,7 @@ def test_answerers_that_raise_refuse_or_say_nothing_sensible() -> None:
 
 def test_files_of_answers(tmp_path: Path) -> None:
     truth = bits(20)
-    queries = Listed.random(20, 100, test_entropy=Entropy.for_tests(8))
+    queries = Listed.drawn(20, 100, test_entropy=Entropy.for_tests(8))
     answers = [str(value) if place % 9 else "suppressed" for place, value in enumerate(queries.apply(truth))]
     with (tmp_path / "both.csv").open("w", newline="") as out:
         writer = csv.writer(out)
@@ -236,7 +236,7 @@ def test_files_of_answers(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="with a column 'noisy'"):
         FromFile(tmp_path / "both.csv", "noisy").ask(read)
     with pytest.raises(InvalidArgument, match="one for each query"):
-        FromFile(tmp_path / "both.csv").ask(Listed.random(20, 99))
+        FromFile(tmp_path / "both.csv").ask(Listed.drawn(20, 99))
 
 
 @pytest.mark.parametrize(

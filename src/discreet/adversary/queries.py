@@ -89,7 +89,7 @@ class Listed:
         return cls((np.arange(1 << people)[:, None] >> np.arange(people)) & 1)
 
     @classmethod
-    def random(cls, people: int, count: int, *, signs: bool = False, test_entropy: Entropy | None = None) -> Listed:
+    def drawn(cls, people: int, count: int, *, signs: bool = False, test_entropy: Entropy | None = None) -> Listed:
         """Everybody is in each subset by a fair coin; with `signs` those outside count −1."""
         k, n = _size(count, people)
         coins = uniform(2, (k, n), entropy=test_entropy)

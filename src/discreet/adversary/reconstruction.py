@@ -6,7 +6,7 @@ and `.chances`; nothing prints them.
 >>> import numpy as np
 >>> from discreet.adversary.queries import Listed
 >>> secret = np.arange(40) % 3 == 0
->>> found = reconstruct(lambda weights: weights @ secret, Listed.random(40, 160), truth=secret)
+>>> found = reconstruct(lambda weights: weights @ secret, Listed.drawn(40, 160), truth=secret)
 >>> found.right, found.verdict
 (1.0, 'BROKEN: 100.0 % of 40 secret bits were read off the answers (the commoner value for all gets 65.0 %).')
 >>> print(found)  # doctest: +NORMALIZE_WHITESPACE

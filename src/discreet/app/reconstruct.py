@@ -51,7 +51,7 @@ def from_database(asking: Asking, method: str | None, truth: Path | None, out: O
     if asking.people is None:
         raise InvalidArgument("people", None, "a file with the keys of the people", "add --people FILE")
     keys = [_key(value) for value in _column(asking.people, asking.key)]
-    queries = Listed.random(len(keys), asking.questions or PER_PERSON * len(keys))
+    queries = Listed.drawn(len(keys), asking.questions or PER_PERSON * len(keys))
     if asking.database is not None:
         found = FromConnection(asking.database, asking.template, asking.key, keys)
         _tell(_attacked(found, queries, method, truth), out)

@@ -38,6 +38,17 @@ def test_everybody_is_tried_where_nobody_is_named() -> None:
     assert (found.present, found.pinned) == (1, 1)
 
 
+def test_tables_that_blur_differently_are_compared_where_they_overlap() -> None:
+    first = {"age": ["60-79"] * 4, "post": ["1901**"] * 4, "ill": ["flu", "gout", "acne", "mumps"]}
+    second = {"age": ["60-69", "60-69", "70+", "70+"], "post": ["19****"] * 4, "ill": ["flu", "cold", "gout", "acne"]}
+    found = intersect({"A": first, "B": second}, ["age", "post"], "ill")
+    assert found.people == (("60-69", "1901**"), ("70-79", "1901**"))
+    assert found.left == (frozenset({"flu"}), frozenset({"gout", "acne"}))
+    assert found.verdict.startswith("BROKEN: of 2 kinds of people who can be in both tables, ill of 1 is left")
+    apart = intersect({"A": first, "B": second | {"post": ["18****"] * 4}}, ["age", "post"], "ill")
+    assert apart.verdict.startswith("NOTHING: nobody looked for can be in both tables")
+
+
 def test_the_same_two_hospitals_answered_by_us_leave_a_guess() -> None:
     """Counts of ten illnesses at ε = 0.05 a hospital. Another illness of one patient moves both by two people.
 

@@ -60,9 +60,7 @@ def compared_value_released(queries: list[int], n: int, rng: Random) -> Any:
     return np.where(marks == 1, np.rint(16 * noisy) / 16 + 1000, marks)
 
 
-@SPARSE_VECTOR.add(
-    PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 4: the noise of one answer, four given", vulnerability=26, samples=400_000
-)
+@SPARSE_VECTOR.add(PureDP(1), *_BELOW_THEN_ABOVE, "Algorithm 4: the noise of one answer, four given", vulnerability=26)
 def noise_without_the_cutoff(queries: list[int], n: int, rng: Random) -> Any:
     return sparse_vector(queries, n, rng, threshold=4.0, query=4 / 3, cutoff=4)[0]
 

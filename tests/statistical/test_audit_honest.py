@@ -34,9 +34,9 @@ def test_a_tight_mechanism_is_accused_of_a_smaller_claim(name):
     assert found.violates(PureDP(specimen.claim.epsilon * Fraction(4, 5))), str(found)
 
 
-ROUNDS, DOUBT = 250, 0.2
+ROUNDS, DOUBT = 120, 0.2
 ALARMS = int(binom.isf(1e-9, ROUNDS, DOUBT))
-"""More accusations than this in 250 audits at confidence 0.8 have probability below 1e-9 for a correct auditor."""
+"""More accusations than this in 120 audits at confidence 0.8 have probability below 1e-9 for a correct auditor."""
 
 
 def many_outputs(data, n, rng):

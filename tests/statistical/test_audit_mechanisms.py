@@ -85,10 +85,10 @@ def test_a_release_keeps_to_its_loss(case):
 def test_a_neighbour_set_that_leaves_out_a_value_is_accused():
     """The guarantee is for the values that were declared: a record of another one breaks it."""
     declared = NeighbourSet(2, (2, 40))
-    found = audit(declared, 0, 13, samples=8_000)
+    found = audit(declared, 0, 13, samples=4_000)
     assert found.violates(declared.loss), str(found)
     whole = NeighbourSet(2, (2, 13, 40))
-    assert not audit(whole, 0, 13, samples=8_000).violates(whole.loss)
+    assert not audit(whole, 0, 13, samples=4_000).violates(whole.loss)
 
 
 @pytest.mark.parametrize("real", [False, True])

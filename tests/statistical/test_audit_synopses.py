@@ -3,8 +3,8 @@
 What is looked at is all that a synopsis answers. Fresh randomness at every run; each audit accuses an honest mechanism
 with probability at most 1e-9. On the pair where one unit is replaced by another nothing may be found. The same audit
 must accuse each mechanism when the unit weighs a hundred times what was declared, which is what noise for a sensitivity
-too small by that factor looks like; 150 tests of an event that always happens on one side and never on the other prove
-an ε of 1.7. Faults as they are made in code are planted below.
+too small by that factor looks like; 120 tests of an event that always happens on one side and never on the other prove
+an ε of 1.5. Faults as they are made in code are planted below.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ DOMAIN = Domain((Attribute("a", (0, 1, 2)),))
 WORKLOAD = Workload.marginals(DOMAIN, [("a",)])
 SINGLE = Workload.predicates(DOMAIN, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
 DATA, NEIGHBOUR, FAR = (np.array(cells) for cells in ([100, 100, 0], [101, 99, 0], [200, 0, 0]))
-RUNS = 300
+RUNS = 240
 
 
 @dataclass(frozen=True)

@@ -233,6 +233,6 @@ PAID = (
 CORPORA = (
     Corpus("plans", tables.CATALOG, made_up(tables.CATALOG, 1), tuple(case.sql for case in cases("plans.txt"))),
     Corpus("analysts", test_analysts.CATALOG, made_up(test_analysts.CATALOG, 2), tuple(test_analysts.QUESTIONS)),
-    Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(250)),
+    Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(170)),
     Corpus("staff", STAFF, made_up(STAFF, 4), PAID),
 )

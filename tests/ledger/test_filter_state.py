@@ -56,7 +56,7 @@ def outcome(filter: Filter, event: Event) -> str:
 
 
 @pytest.mark.parametrize(("budget", "options"), BUDGETS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(events=st.lists(EVENTS, max_size=12))
 def test_reviving_changes_nothing(budget: Loss, options: dict[str, Any], events: list[Event]) -> None:
     lasting, revived = Filter(budget, **options), Filter(budget, **options)

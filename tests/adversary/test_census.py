@@ -90,6 +90,22 @@ def test_most_people_of_small_blocks_follow_from_pairs_of_attributes() -> None:
     assert "certain" in str(found.plot().to_dict())
 
 
+def test_a_table_that_is_read_back_is_not_broken() -> None:
+    sexes, ages = ["F", "F", "M", "M"], [30, 40, 30, 40]
+    crowd = {"sex": sexes, "age": ages, "count": [300, 280, 310, 310]}
+    harmless = reconstruct_tables({"both": crowd, "age": {"age": [30, 40], "count": [610, 590]}})
+    assert (harmless.certain, harmless.shares.beyond, harmless.shares.alone) == (1200, 0, 0)
+    assert harmless.verdict.startswith("HELD: nobody follows from the tables together who is not printed")
+    thin = reconstruct_tables({"both": crowd | {"count": [300, 1, 310, 310]}})
+    assert thin.verdict.endswith("but 1 person printed there is alone with their values.")
+    assert thin.as_record()["alone"] == 1
+    # Everybody of 30 is of one race, which two tables tell together, though of nobody alone.
+    race = {"age": [30, 40, 40], "race": ["A", "A", "B"], "count": [610, 300, 290]}
+    together = reconstruct_tables({"both": crowd, "race": race})
+    assert (together.shares.beyond, together.shares.few) == (together.certain, 0)
+    assert together.verdict.startswith("LEAKING")
+
+
 def test_records_are_not_shown_unless_asked() -> None:
     hidden = {"block": ["b"] * 2, "name": ["Zebedee", "Quux"], "count": [1, 1]}
     found = reconstruct_tables({"names": hidden})

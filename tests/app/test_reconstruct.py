@@ -30,7 +30,7 @@ def run(tmp_path: Path) -> Commands:
     write(tmp_path / "bits.csv", ["bit"], [[bit] for bit in bits.tolist()])
     write(tmp_path / "keys.csv", ["id"], [[place] for place in range(N)])
     write(tmp_path / "sex.csv", ["block", "sex", "age", "count"], [[1, "Zenobia", 30, 1], [1, "Quentin", 40, 2]])
-    write(tmp_path / "age.csv", ["block", "age", "count"], [[1, 30, 1], [1, 40, 2]])
+    write(tmp_path / "age.csv", ["block", "age", "race", "count"], [[1, 30, "A", 1], [1, 40, "B", 2]])
     patients = pyarrow.table({"id": np.arange(N), "flu": bits})
     pyarrow.parquet.write_table(patients, tmp_path / "patients.parquet")
     with duckdb.connect(str(tmp_path / "clinic.duckdb")) as clinic:
@@ -58,7 +58,8 @@ def test_published_tables(run: Commands) -> None:
     assert shown.startswith("BROKEN: 3 of 3 people")
     assert "Zenobia" not in shown + (run.folder / "figure.svg").read_text()
     assert "Zenobia" in run(*files, "--reveal").stdout
-    write(run.folder / "age.csv", ["block", "age", "count"], [[1, 30, 1], [1, 40, 5]])
+    assert run("attack", "reconstruct", "--table", "sex.csv").stdout.startswith("LEAKING: nobody follows")
+    write(run.folder / "age.csv", ["block", "age", "race", "count"], [[1, 30, "A", 1], [1, 40, "B", 5]])
     assert "sex counts 2 and ages 5 for age = 40" in " ".join(run(*files).stdout.split())
 
 

@@ -7,7 +7,9 @@
 (3, 3, 'BROKEN: 3 of 3 people (100.0 %) follow from the tables with certainty, in 1 of 1 blocks everybody.')
 
 Certain means certain: the record is in every solution of the equations in whole numbers, so whoever trusts the tables
-can name its attributes without looking at anything else. Tables that no people fit are told apart from those that many
+can name its attributes without looking at anything else. A table that has all attributes prints its people, which no
+attack can be credited with: a release is judged by those who follow from several tables together (`beyond`), and broken
+by those of them who share their values with few others. Tables that no people fit are told apart from those that many
 fit: where exact tables contradict each other, which ones and by how much; noisy ones fit nothing, and the nearest list
 of people should match no better than another block's does (`Agreement`).
 """
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 
 from discreet.adversary.blocks import SECONDS, Solved, solve
 from discreet.adversary.figures import altair, styled
+from discreet.adversary.findings import judged
 from discreet.adversary.tables import Groups, Tables, columns_of
 from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
@@ -41,6 +44,8 @@ STATES = {
     "unsolved": "the search took too long",
 }
 LUCK = 0.001
+FEW = 5
+"""People of the same values that are too few to hide each other."""
 MOST_TOLD = 5
 """Blocks whose disagreements are told one by one."""
 
@@ -63,6 +68,18 @@ class Block:
     def certain(self) -> int:
         """People that every solution has."""
         return int(self.solved.least.sum())
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Of people who are certain, how many are in which situation."""
+
+    beyond: int
+    """Whom no table prints: they follow from several together."""
+    few: int
+    """Those of them who are fewer than five of the same values."""
+    alone: int
+    """Of all who are certain, those of whom there is nobody else with the same values."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,27 @@ class TableReconstruction:
         return sum(block.certain for block in self.blocks)
 
     @cached_property
+    def shares(self) -> Shares:
+        """Who of the certain people follows only from several tables, and who is alone."""
+        printing = {held.name for held in self.tables.tables if np.bincount(held.row_of).max() == 1}
+        beyond = few = alone = 0
+        for block in self.blocks:
+            least, most = block.solved.least, np.full(block.cells.size, np.inf)
+            printed = np.zeros(block.cells.size, bool)
+            for held in self.tables.tables:
+                if block.name in held.counts:
+                    counts = held.counts[block.name][held.row_of[block.cells]]
+                    most = np.fmin(most, counts)
+                    if held.name in printing:
+                        printed |= np.isfinite(counts)
+            if block.solved.status == "unique":
+                most = least.astype(np.float64)
+            beyond += int(least[~printed].sum())
+            few += int(least[~printed & (most < FEW)].sum())
+            alone += int(least[most == 1].sum())
+        return Shares(beyond, few, alone)
+
+    @cached_property
     def states(self) -> dict[str, int]:
         """How many blocks are in which state."""
         return {state: many for state in STATES if (many := sum(b.solved.status == state for b in self.blocks))}
@@ -123,12 +161,19 @@ class TableReconstruction:
                 return f"{told}; the nearest lists match no better than another block's people."
             match = f"{self.agreement.right * 100:.1f} % against {self.agreement.elsewhere * 100:.1f} %"
             return f"LEAKING: nobody follows for certain, but the nearest lists match more than by luck ({match})."
-        share = self.certain / max(1, self.people)
-        whole = f"in {self.states.get('unique', 0):,} of {blocks:,} blocks everybody"
-        said = f"{self.certain:,} of {self.people:,} people ({share * 100:.1f} %) follow from the tables with certainty"
-        kind = "BROKEN" if share >= 0.5 else "LEAKING" if self.certain else "HELD"
         noted = f"; the tables of {unfit:,} contradict each other" if unfit else ""
-        return f"{kind}: {said}, {whole}{noted}."
+        shares = self.shares
+        if not shares.beyond:
+            one = "nobody follows from the tables together who is not printed in one of them"
+            if not shares.alone:
+                return f"HELD: {one}, and nobody printed there is alone with their values{noted}."
+            are = "person printed there is" if shares.alone == 1 else "people printed there are"
+            return f"LEAKING: {one}, but {shares.alone:,} {are} alone with their values{noted}."
+        part = f"{shares.beyond:,} of {self.people:,} people ({shares.beyond / max(1, self.people) * 100:.1f} %)"
+        follow = "follows" if shares.beyond == 1 else "follow"
+        whole = f"in {self.states.get('unique', 0):,} of {blocks:,} blocks everybody"
+        kind = judged(shares.few, self.people) if shares.few else "LEAKING"
+        return f"{kind}: {part} {follow} from the tables with certainty, {whole}{noted}."
 
     def disagreements(self) -> dict[Hashable, tuple[str, ...]]:
         """What does not fit, by block."""
@@ -164,8 +209,17 @@ class TableReconstruction:
 
     def notes(self) -> list[str]:
         """What does not fit, and how the people found compare with true ones."""
-        told = [f"block {name}: {'; '.join(said)}" for name, said in list(self.disagreements().items())[:MOST_TOLD]]
-        more = len(self.disagreements()) - len(told)
+        told = []
+        if self.certain:
+            shares, printed = self.shares, self.certain - self.shares.beyond
+            told.append(
+                f"{self.certain:,} certain: {printed:,} printed in one table, {shares.beyond:,} only from several"
+                f" together ({shares.few:,} of fewer than {FEW} with the same values);"
+                f" {shares.alone:,} alone with their values"
+            )
+        wrong = list(self.disagreements().items())
+        told += [f"block {name}: {'; '.join(said)}" for name, said in wrong[:MOST_TOLD]]
+        more = len(wrong) - MOST_TOLD
         told += [f"… and {more:,} more blocks whose tables do not fit"] if more > 0 else []
         if self.agreement is not None:
             agreed = self.agreement
@@ -182,6 +236,7 @@ class TableReconstruction:
             "blocks": self.states,
             "people": self.people,
             "certain": self.certain,
+            **vars(self.shares),
             "disagreements": {str(name): list(said) for name, said in self.disagreements().items()},
         }
         if self.agreement is not None:

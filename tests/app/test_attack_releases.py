@@ -60,6 +60,9 @@ def test_people_are_matched_by_what_is_known_of_them(released: Commands) -> None
     found = released("attack", "link", "staff.csv", *about, "--tolerance", "age=2", "--tolerance", "pay=20").stdout
     assert found.startswith("BROKEN")
     assert "among 300 records" in found
+    told = released.json("attack", "link", "staff.csv", *about, "--eccentricity", "50")
+    assert told["verdict"] == "BROKEN overall, by the worst of 2 findings: 1 BROKEN, 1 HELD."
+    assert told["findings"][0]["unique"] > 250
 
 
 def test_suppressed_counts_are_solved_from_a_file(released: Commands) -> None:
@@ -105,7 +108,11 @@ def test_a_member_is_traced_by_rows_and_by_means(released: Commands) -> None:
     copied = released("attack", "trace", "rows.csv", *about, "--by", "nearest", "--plot", "p.png").stdout
     assert copied.startswith("BROKEN")
     write(released.folder / "rows.csv", {name: generator.permutation(column) for name, column in few.items()})
-    assert released("attack", "trace", "rows.csv", *about).stdout.count("HELD") == 3
+    several = released("attack", "trace", "rows.csv", *about, "--html", "p.html", "--plot", "p.svg").stdout
+    assert several.startswith("HELD overall, by the worst of 3 findings: 3 HELD.")
+    assert several.count("HELD:") == 3
+    assert (released.folder / "p.html").read_text().count("HELD:") >= 3
+    assert (released.folder / "p.svg").read_text().count("no more than by chance") == 3
 
 
 @pytest.mark.parametrize(

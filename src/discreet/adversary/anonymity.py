@@ -103,7 +103,9 @@ class Anonymity(Finding):
             ("alone", f"{self.unique:,} records"),
             ("in groups below 5", f"{self.below(5):,} records"),
         ]
-        return said if self.diversity is None else [*said, ("l", f"{self.diversity:,} values of {self.sensitive}")]
+        if self.diversity is None:
+            return said
+        return [*said, ("l", f"{self.diversity:,} value{'' if self.diversity == 1 else 's'} of {self.sensitive}")]
 
     def plot(self) -> Any:
         """In how large groups records are."""

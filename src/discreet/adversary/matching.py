@@ -174,9 +174,12 @@ class Matching(Finding):
         """In plain words."""
         if self.truth is not None:
             right = self.right or 0
-            word = judged(right if right > self._by_luck else 0, self.people)
-            who = f"{right:,} of {self.people:,} people were found among {self.records:,} records"
-            return f"{word}: {who}; {self.claimed:,} were claimed."
+            lucky = 0 < right <= self._by_luck
+            word = "UNSURE" if lucky else judged(right, self.people)
+            were = "person was" if self.people == 1 else "people were"
+            who = f"{right:,} of {self.people:,} {were} found among {self.records:,} records"
+            claims = f"{self.claimed:,} {'was' if self.claimed == 1 else 'were'} claimed"
+            return f"{word}: {who}; {claims}{', too few to rule out luck' if lucky else ''}."
         who = f"a record stands out for {self.claimed:,} of {self.people:,} people among {self.records:,} records"
         if self.chance is None:
             return f"{judged(self.claimed, self.people)}: {who}."
@@ -190,10 +193,10 @@ class Matching(Finding):
 
     @property
     def _by_luck(self) -> int:
-        """Right claims that guessing exceeds with a chance of one in a million."""
+        """Right ones among so many claims that guessing exceeds with a chance of one in a million."""
         from scipy.stats import binom
 
-        return int(binom.isf(LUCK, self.people, 1 / self.records))
+        return int(binom.isf(LUCK, max(1, self.claimed), 1 / self.records))
 
     def measures(self) -> dict[str, Any]:
         """What was counted, by name."""

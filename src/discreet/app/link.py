@@ -34,7 +34,8 @@ class Linking:
 
 
 def linked(released: Sequence[Path], wish: Linking, out: Output) -> None:
-    """Groups and uniqueness of one table; with what is known of people, their records; the intersection of several."""
+    """Groups and uniqueness of one table; with what is known of people, their records and groups by the same columns;
+    the intersection of several."""
     columns = [name.strip() for given in wish.columns for name in given.split(",") if name.strip()]
     if len(released) > 1:
         if wish.sensitive is None or not columns:
@@ -45,7 +46,7 @@ def linked(released: Sequence[Path], wish: Linking, out: Output) -> None:
         return
     table = Records.read(released[0])
     if wish.known is not None:
-        tell([_matched(table, columns, wish)], "Whose records these are", out)
+        tell(_matched(table, columns, wish), "Whose records these are", out)
         return
     found: list[Finding] = []
     if columns:
@@ -56,7 +57,7 @@ def linked(released: Sequence[Path], wish: Linking, out: Output) -> None:
     tell(found, "How anonymous the table is", out)
 
 
-def _matched(table: Records, columns: Sequence[str], wish: Linking) -> Finding:
+def _matched(table: Records, columns: Sequence[str], wish: Linking) -> list[Finding]:
     people = Records.read(wish.known, "known")
     hidden = () if wish.key is None else (wish.key,)
     shared = [name for name in columns or table.names if name in people.columns and name not in hidden]
@@ -71,7 +72,7 @@ def _matched(table: Records, columns: Sequence[str], wish: Linking) -> Finding:
     scales = {name: _number("tolerance", value) for name, value in map(_pair, wish.tolerance)}
     apart = ECCENTRICITY if wish.eccentricity is None else _number("eccentricity", wish.eccentricity)
     with telling("scoring records") as heard:
-        return match(
+        found = match(
             Items.of_table(table, shared),
             _rows(people, shared),
             tolerance=scales,
@@ -80,6 +81,8 @@ def _matched(table: Records, columns: Sequence[str], wish: Linking) -> Finding:
             truth=truth,
             progress=heard.hear,
         )
+    known = [name for name in shared if name != wish.sensitive]
+    return [found, how_anonymous(table, known, wish.sensitive)] if known else [found]
 
 
 def _rows(records: Records, columns: Sequence[str]) -> list[dict[str, Any]]:

@@ -89,7 +89,12 @@ def test_a_database_is_asked_and_our_session_is_charged(run: Commands) -> None:
     ours = run(*about, "--epsilon", "0.1").stdout
     assert "HELD" in ours
     assert "6 asked, 6 answered" in ours
-    assert run.json("budget")[0]["used"] > 0
+    used = run.json("budget")[0]["used"]
+    assert used > 0
+    few = ("attack", "difference", "--ask", ASK, "--target", "patient = 7", *CROWDS[:4], "--epsilon", "0.1")
+    assert "add 1 more" in " ".join(run(*few, code=2).output.replace("│", " ").split())
+    assert run.json("budget")[0]["used"] == used
+    assert "answered" in run(*few, "--step", "1").stdout
 
 
 def test_a_member_is_traced_by_rows_and_by_means(released: Commands) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.adversary.aggregates import Aggregate, OfConnection, OfSession
-from discreet.adversary.differencing import Differencing, difference, track
+from discreet.adversary.differencing import ENOUGH, Differencing, difference, track
 from discreet.adversary.suppression import margins, unsuppress
 from discreet.app.exhibit import telling
 from discreet.app.verdicts import Output, tell
@@ -67,6 +67,12 @@ def _attacked(asking: Asking, aggregate: Aggregate) -> Differencing:
     if not asking.targets:
         raise InvalidArgument("target", None, "a condition that fits one person or few", "add --target")
     step, resolution = float(at_least("step", asking.step, 0)), float(positive("resolution", asking.resolution))
+    crowds = dict.fromkeys(asking.trackers or asking.covers)
+    if not step and len(crowds) < ENOUGH:
+        name = "tracker" if asking.trackers else "cover"
+        bound = f"given {ENOUGH} times or more, each different, where --step does not say how answers are rounded"
+        remedy = f"add {ENOUGH - len(crowds)} more, such as 'age < 50': fewer cannot tell exact answers from noisy ones"
+        raise InvalidArgument(name, list(crowds), bound, f"{remedy}; nothing was asked")
     with telling("asking") as heard:
         if asking.trackers:
             return track(

@@ -69,7 +69,8 @@ class Together:
         shared = {"$schema": charts[0]["$schema"], "config": charts[0]["config"]}
         data = {name: rows for chart in charts for name, rows in chart.pop("datasets", {}).items()}
         below = [{name: held for name, held in chart.items() if name not in shared} for chart in charts]
-        return shared | {"datasets": data, "vconcat": below, "spacing": 40}
+        apart = {"resolve": {kind: {"color": "independent"} for kind in ("legend", "scale")}}
+        return shared | apart | {"title": self.verdict, "datasets": data, "vconcat": below, "spacing": 40}
 
 
 def tell(found: Sequence[Finding], title: str, out: Output) -> None:

@@ -71,15 +71,54 @@ def test_a_price_costs_nothing_and_an_estimate_what_it_said(session: Session) ->
     quote = session.price_estimate(mean_age, ["age"], epsilon=1, bounds=(0, 100))
     assert ran == []
     assert session.spent.epsilon == 0
-    assert "the median of what 48 blocks give" in quote.plan
+    assert "the median of the answers of 60 blocks" in quote.plan
+    assert "in steps of 0.01; beyond all answers with probability 0.005 at most" in str(quote)
     assert "all rows of a unit are in one block" in quote.plan
     made = ask(session, mean_age, ["age"], epsilon=1, blocks=None)
     assert ran == [quote.statement]
     assert made.loss == quote.loss == session.spent
     assert isinstance(made.values, float)
     assert verify(made.certificate, answer=made).question == 'estimate of mean_age on SELECT "age" FROM "visits"'
-    assert "the median of what" in made._repr_html_()
+    assert "the median of the answers of" in made._repr_html_()
     assert "cost ε = 1" in str(made)
+
+
+@pytest.mark.parametrize(
+    ("function", "asked", "said"),
+    [
+        (mean_age, {}, "it gives "),
+        (lambda rows: rows["agee"].mean(), {}, "it raises KeyError: 'agee'"),
+        (lambda rows: [1, 2, 3], {}, "it gives 3 numbers, where a number is due"),
+        (lambda rows: "old", {}, "it gives 'old', where a number is due"),
+        (lambda rows: math.nan, {}, "no answer"),
+        (lambda rows: [5.0, 200], {"bounds": {"a": (0, 10), "b": (0, 10)}}, "beyond the bounds"),
+        (lambda rows: os._exit(3), {}, "or ends its process"),
+        (lambda rows: "c", {"bounds": None, "values": ["a", "b"]}, "not among the values"),
+        (lambda rows: ["c"], {"bounds": None}, "no text, number or tuple"),
+        (lambda rows: rows["day"].dtype.str + str(len(np.unique(rows["who"]))), {"bounds": None}, "gives '<M8[s]100'"),
+    ],
+    ids=["right", "raises", "three", "text", "nan", "beyond", "dies", "unlisted", "list", "rows"],
+)
+def test_a_price_tells_what_the_function_does_on_made_up_rows(
+    session: Session, function: Any, asked: dict[str, Any], said: str
+) -> None:
+    ran = watched(session)
+    given = {"epsilon": 1, "bounds": (0, 100), "form": "numpy", "limits": QUICK, **asked}
+    quote = session.price_estimate(function, "visits", **given)
+    assert said in quote.notes[-1]
+    assert quote.notes[-1] in str(quote)
+    assert ran == []
+    assert session.spent.epsilon == 0
+
+
+def test_a_price_warns_of_too_few_blocks(session: Session) -> None:
+    asked = {"epsilon": 1, "bounds": (0, 100), "form": "numpy", "limits": QUICK}
+    for given in ({"blocks": 10}, {"blocks": 1, "method": "median"}, {"blocks": 60, "method": "winsorized"}):
+        quote = session.price_estimate(mean_age, ["age"], **asked, **given)
+        assert "38 or more for a median" in quote.notes[0]
+        assert "1 blocks" not in str(quote)
+        assert "few" in quote._repr_html_()
+    assert len(session.price_estimate(mean_age, ["age"], **asked).notes) == 1
 
 
 def test_asked_again_it_is_charged_again(session: Session) -> None:

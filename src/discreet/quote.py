@@ -38,10 +38,13 @@ class Quote:
     """What the engine would be asked to run."""
     columns: tuple[str, ...] = field(default=(), repr=False)
     """Of synthetic rows, their columns."""
+    notes: tuple[str, ...] = ()
+    """What else is to be known before it is bought."""
 
     def __str__(self) -> str:
         room = "within what is left" if self.fits else "more than what is left"
-        return "\n".join([f"costs {loss_text(self.loss)}, {room}", self.plan, *(f"  {error}" for error in self.errors)])
+        cost = f"costs {loss_text(self.loss)}, {room}"
+        return "\n".join([cost, self.plan, *(f"  {error}" for error in self.errors), *self.notes])
 
     def _repr_html_(self) -> str:
-        return quote_html(self.loss, self.plan, self.errors, self.fits)
+        return quote_html(self.loss, self.plan, self.errors, self.fits, self.notes)

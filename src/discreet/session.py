@@ -281,8 +281,7 @@ class Session:
         request = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
         source, listener = chosen(test_entropy), Listener(progress)
         sources = self._sources(request.rows.relation)
-        private = [table.name for table in self._catalog.tables if table.private]
-        with request.workers([path for name in private for path in self._engine.paths(name)]) as workers:
+        with request.workers(self._files()) as workers:
             # A run that was lost on the way may be asked for again: it is the same one, unless the function is not.
             asking = request.purchase(sources, "").identity
             number = self._begun.setdefault(asking, f"{system().bits(128):032x}")
@@ -317,10 +316,14 @@ class Session:
         form: Form = "pandas",
         limits: Limits | None = None,
     ) -> Quote:
-        """What `estimate` would cost and do, from declared facts alone; nothing is spent, and nothing is run."""
+        """What `estimate` would cost and do, from declared facts alone; nothing is spent. The function is run once, on
+        made-up rows: `notes` tell what it did there, and whether blocks are too few."""
+        from discreet.estimation.trial import tried
+
         made = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
         fits = self._ledger.fits(self._account, made.events)
-        return Quote(made.epsilon, made.loss, made.events, made.words, made.errors, fits, made.statement, made.names)
+        price, notes = (made.loss, made.events, made.words, made.errors), (*made.notes, tried(made, self._files()))
+        return Quote(made.epsilon, *price, fits, made.statement, made.names, notes)
 
     def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
         """Columns of a table that protects nobody, as they are."""
@@ -333,6 +336,11 @@ class Session:
         source = selection.source(Scan(known), frozenset(ref.name for ref in refs), {})
         rows = self._engine.run(f"SELECT {listed} FROM {source}")
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+    def _files(self) -> list[Path]:
+        """Where people's rows lie."""
+        private = [table.name for table in self._catalog.tables if table.private]
+        return [path for name in private for path in self._engine.paths(name)]
 
     def _requested(self, what: str | Sequence[str], epsilon: Exactable, *asked: Any) -> Request:
         from discreet.synthesis.request import Facts, Request

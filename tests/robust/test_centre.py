@@ -12,6 +12,7 @@ from discreet import ApproxDP, Bounds, InvalidArgument, PureDP
 from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.pure import pure
 from discreet.core.events import Composed
+from discreet.mechanisms import Quantile
 from discreet.noise import Entropy
 from discreet.robust import Agreement, Centre, Limits, SampleAndAggregate, Unstable, Vote
 
@@ -62,6 +63,31 @@ def test_any_bounds_will_do(method: Any, bounds: Bounds) -> None:
     centre = Centre(bounds, 1, 20, method=method)
     for answer in (float(bounds.lower), float(bounds.upper), 0.2):
         assert bounds.lower <= Fraction(centre.release([answer] * 20, entropy=SEEDED).values) <= bounds.upper
+
+
+@pytest.mark.parametrize("blocks", [40, 48, 60, 100], ids=str)
+@pytest.mark.parametrize("apart", [0.0, 0.1], ids=["equal", "close"])
+def test_answers_that_agree_come_out_however_wide_the_bounds(blocks: int, apart: float) -> None:
+    made = Centre.best(Bounds(0, 1000), 1, blocks)
+    assert made.method == "median"
+    answers = np.random.default_rng(blocks).normal(163, apart, blocks)
+    near = [abs(made.release(answers, entropy=SEEDED).values - 163) < made.steps[0] + 5 * apart for _ in range(60)]
+    # Each is lost with a chance of 1/200 at most: 10 of 60 are with less than 1e-12.
+    assert sum(near) > 50
+    # On the finest line, nearly all equal answers would be lost where blocks are so few.
+    fine = Quantile("0.5", 1, Bounds(0, 1000), neighbours="replace")
+    lost = [abs(fine.release(answers, entropy=SEEDED).values - 163) > made.steps[0] for _ in range(60)]
+    assert apart or blocks > 60 or sum(lost) > 30
+
+
+def test_a_median_is_lost_no_more_often_than_it_says() -> None:
+    for blocks, runs in ((12, 300), (24, 600)):
+        made = Centre(Bounds(0, 1000), 1, blocks)
+        lost = sum(made.release([163.0] * blocks, entropy=SEEDED).values != 160 for _ in range(runs))
+        allowed = runs * made.missed
+        assert allowed / 8 < lost < allowed + 7 * math.sqrt(allowed), (blocks, lost, allowed)
+    assert Centre.best(Bounds(0, 1000), 1, 24).method == "mean"
+    assert Centre(Bounds(0, 1000), 1, made.least).missed <= 1 / 200 < Centre(Bounds(0, 1000), 1, made.least - 1).missed
 
 
 def test_equal_answers_come_out_as_they_are() -> None:

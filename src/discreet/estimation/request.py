@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
@@ -26,7 +26,7 @@ from discreet.core.events import Event, to_json
 from discreet.core.exact import natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.purchase import Purchase
-from discreet.robust.centre import Centre
+from discreet.robust.centre import MISSED, Centre
 from discreet.robust.sampled import Aggregator
 from discreet.robust.votes import Agreement, Vote
 from discreet.robust.workers import Form, Limits, Workers, shipped
@@ -47,16 +47,19 @@ Ends = Bounds | Sequence[Any] | Mapping[str, Any] | None
 """What numbers may be: (low, high) or Bounds; for vectors a list of these, or a dict of them by name."""
 TESTED = Fraction(1, 100)
 """The part of the budget's δ that an answer of no list may cost."""
+LOUD = Fraction(1, 50)
+"""Noise on a mean that is likely to be more than this part of the bounds is worth a warning."""
+_RANKED = {"median": "a median", "winsorized": "fences"}
 _MODULES = {"pandas": "pandas", "arrow": "pyarrow"}
 _WORDS = {
-    "median": "the median of what {} blocks give, drawn by rank",
-    "winsorized": "the mean of what {} blocks give, held within fences found with a third of ε, with noise",
-    "trimmed": "the mean of what {} blocks give without the ends, with noise by its smooth sensitivity",
-    "mean": "the mean of what {} blocks give, with noise",
-    "permute_and_flip": "a vote of {} blocks, by permute-and-flip",
-    "exponential": "a vote of {} blocks, by the exponential mechanism",
-    "noisy_max": "a vote of {} blocks, the largest after noise",
-    "agreement": "what most of {} blocks give, as it is, or nothing if they do not agree enough",
+    "median": "the median of the answers of {}, drawn by rank",
+    "winsorized": "the mean of the answers of {}, held within fences found with a third of ε, with noise",
+    "trimmed": "the mean of the answers of {} without the ends, with noise by its smooth sensitivity",
+    "mean": "the mean of the answers of {}, with noise",
+    "permute_and_flip": "a vote of {}, by permute-and-flip",
+    "exponential": "a vote of {}, by the exponential mechanism",
+    "noisy_max": "a vote of {}, the largest after noise",
+    "agreement": "the most frequent answer of {}, as it is, or nothing if they do not agree enough",
 }
 
 
@@ -158,7 +161,11 @@ class Request:
         """How far off, where it is known beforehand."""
         found = self.aggregator
         if isinstance(found, Centre) and found.method == "median":
-            return tuple(Expected(name, found.ranks, found.ranks, in_ranks=True) for name in self.names)
+            told = f"± {{}} of {found.count:,} ranks where answers are spread evenly, in steps of "
+            lost = f"; beyond all answers with probability {found.missed:.2g} at most"
+            each = [Expected(name, found.ranks, found.ranks, in_ranks=True) for name in self.names]
+            steps = zip(each, found.steps, strict=True)
+            return tuple(replace(one, meaning=f"{told}{step:g}{lost}") for one, step in steps)
         if isinstance(found, Centre) and found.method == "mean":
             reach = found.accuracy(Fraction(1, 2))
             ends = [reach * float(one.width) for one in found.each]
@@ -166,11 +173,27 @@ class Request:
         return ()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Warnings about the number of blocks."""
+        found = self.aggregator
+        if not isinstance(found, Centre):
+            return ()
+        if found.missed > MISSED:
+            said = f"{_counted(found.blocks)} at this ε: too few for {_RANKED[found.method]}, what is drawn by rank "
+            said += f"may lie beyond all answers (with probability {found.missed:.2g} at most)"
+        elif found.method == "mean" and found.accuracy(Fraction(1, 2)) > LOUD:
+            part = found.accuracy(Fraction(1, 2))
+            said = f"{_counted(found.blocks)} at this ε: few, noise is likely to be {part:.0%} of the bounds"
+        else:
+            return ()
+        return (f"{said}; have {found.least:,} or more for a median, tighter bounds for a mean, or more ε",)
+
+    @property
     def words(self) -> str:
         """The plan in words."""
         found, limits = self.aggregator, self.limits
         method = "agreement" if isinstance(found, Agreement) else found.method
-        said = [_WORDS[method].format(f"{found.blocks * found.rounds:,}")]
+        said = [_WORDS[method].format(_counted(found.blocks * found.rounds))]
         units = sorted(units_in(self.rows.relation))
         whose = "all rows of a unit are" if self.rows.owned else "each row is"
         said.append(f"{whose} in one block" + (f" of each of {found.rounds} partitions" if found.rounds > 1 else ""))
@@ -185,6 +208,10 @@ class Request:
         said.append(f"a block that is empty, fails, or takes more than {float(limits.seconds):g} s {counts}")
         said.append("asked again it is charged again")
         return "; ".join(said)
+
+
+def _counted(blocks: int) -> str:
+    return f"{blocks:,} block{'s' if blocks != 1 else ''}"
 
 
 def _aggregator(

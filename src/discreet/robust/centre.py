@@ -5,7 +5,9 @@ other within the declared bounds (`partition.py`); m is fixed. What holds for on
 along a path of r steps: log-odds that move by ε/r at each step move by ε in all. Each coordinate of a vector gets the
 same ε₁, and all of them together cost ε: ε₁ = ε/d, or with a δ the largest for which their exact composition is (ε, δ).
 
-- `median`: the exponential mechanism on ranks at ε₁/r for replaced values (`Quantile`): a bounded range of ε₁.
+- `median`: the exponential mechanism on ranks at ε₁/r for replaced values (`Quantile`): a bounded range of ε₁. A place
+  beyond all answers is m/2 ranks off, so its odds beside the median itself are e^(−ε₁·blocks/4), however close the
+  answers are to each other; the line has so few places that all of them together have a chance of `MISSED` at most.
 - `winsorized`: quartiles a, b at a sixth of ε₁ each, fences a − 1.5·(b − a) and b + 1.5·(b − a) held within the bounds,
   and the mean of answers held within the fences, which moves by r·(fence to fence)/m, with Laplace noise for two
   thirds. Answers are whole multiples of a 2²⁰th of the distance between the fences, so that the same event holds
@@ -16,8 +18,9 @@ same ε₁, and all of them together cost ε: ε₁ = ε/d, or with a δ the lar
 More rounds leave the noise as it is, for there are as many more blocks, and average out which unit was in which block.
 
 The answers of blocks are unknown beforehand, and with them which of these is best; `best` supposes that they spread
-over a `SPREAD`th of the bounds, and computes what each would be off by. It finds the median, the mean where there are
-too few blocks for any rank, and the Winsorised mean where they are thousands.
+over a `SPREAD`th of the bounds, and that ranks are lost as often as where all answers are one, and computes what each
+would be off by. It finds the median, the mean where there are too few blocks for any rank, and the Winsorised mean
+where they are thousands.
 
 >>> from discreet.noise.entropy import Entropy
 >>> slopes = np.random.default_rng(0).normal(0.3, 0.1, 200)
@@ -71,8 +74,13 @@ COARSE = 1 << 12
 """Steps of the line on which quartiles are drawn: fewer of them can be missed by fewer blocks."""
 SPREAD = 20
 """Where nothing is known of the answers of blocks, their deviation is taken to be so small a part of the bounds."""
-RANKS = 48
-"""Blocks for each 1/ε₁ where their number is to be found: the drawn rank is then off by some hundredths."""
+RANKS = 60
+"""Blocks for each 1/ε₁ where their number is to be found: the drawn rank is then off by some hundredths, and a median
+has some ten thousand places."""
+MISSED = Fraction(1, 200)
+"""The largest chance of a median beyond all answers, where there are blocks enough."""
+FEWEST = 64
+"""Places of a median's line at least; with so few blocks that even these are too many, it is often lost."""
 NARROWEST = Fraction(1, 1 << 900)
 _LARGEST = 1 << 20
 """Blocks times rounds."""
@@ -141,6 +149,12 @@ class Centre:
         return math.ceil(RANKS / share)
 
     @property
+    def least(self) -> int:
+        """Blocks with which a median is lost with a chance of `MISSED` at most, on the coarsest line."""
+        share = _share("median", self.epsilon, self.delta, self.size, self.rounds)
+        return math.ceil(4 * math.log(FEWEST / MISSED) / share)
+
+    @property
     def each(self) -> tuple[Bounds, ...]:
         """The bounds of each coordinate."""
         return self.bounds if isinstance(self.bounds, tuple) else (self.bounds,)
@@ -192,13 +206,38 @@ class Centre:
         """About how far off, as a part of the bounds, if blocks spread over a `SPREAD`th of them."""
         ranks = 2 * self.rounds / float(self.share) / self.count
         spread, sampled = 1 / SPREAD, 1 / SPREAD / math.sqrt(self.blocks)
+        lost = self.missed / 2  # somewhere within the bounds: half of them away at most, from their middle
         if self.noise is not None:
             deviation = float(self.noise.sigma if isinstance(self.noise, Gaussian) else self.noise.scale * 2**0.5)
             wide = 1.0 if self.method == "mean" else min(1.0, 5.4 * spread)
-            lost = 0.0 if self.method == "mean" else SPREAD * math.exp(-0.25 / (6 * ranks))
-            return math.hypot(sampled, wide * deviation / STEPS / self.count) + min(1.0, lost)
-        # A rank this far out is drawn from beyond all answers.
-        return math.hypot(1.25 * sampled, 2.5 * spread * ranks) + min(1.0, SPREAD * math.exp(-0.5 / ranks))
+            return math.hypot(sampled, wide * deviation / STEPS / self.count) + lost
+        rounded = 1 / self.places / 4 if self.method == "median" else 0.0
+        return math.hypot(1.25 * sampled, 2.5 * spread * ranks) + rounded + lost
+
+    @property
+    def places(self) -> int:
+        """Of a median: on how many places at most it is drawn; as many as blocks allow."""
+        held = min(float(self.share) * self.blocks / 4, 50.0)
+        return min(max(math.floor(MISSED * Fraction(math.exp(held))), FEWEST), STEPS)
+
+    @property
+    def missed(self) -> float:
+        """At most how likely what is drawn by rank lies beyond all answers, whatever these are."""
+        distance = float(self.share) * self.blocks
+        match self.method:
+            case "median":
+                chance = self.places * math.exp(-distance / 4)
+            case "winsorized":  # two quartiles, each a quarter of the ranks from an end, at a sixth of ε₁
+                chance = 2 * (COARSE + 1) * math.exp(-distance * float(FENCED) / 16)
+            case _:
+                chance = 0.0
+        return min(1.0, chance)
+
+    @property
+    def steps(self) -> tuple[float, ...]:
+        """Of a median: how far apart the numbers are among which each coordinate is drawn, 0 where there is one."""
+        lines = [one.line for (one,) in self._parts if isinstance(one, Quantile)]
+        return tuple(float(line.step) if line.size > 1 else 0.0 for line in lines)
 
     @property
     def ranks(self) -> float:
@@ -292,7 +331,8 @@ class Centre:
             return tuple(Quantile(rank, budget * FENCED / 2, bounds, step, "replace") for rank in ranks)
         if self.method == "trimmed":
             return (SmoothSensitivity(TrimmedMean(self.trim), budget, bounds, neighbours="replace"),)
-        return (Quantile(Fraction(1, 2), budget, bounds, neighbours="replace"),)
+        step = _decimal(bounds.width / (self.places - 1)) if bounds.width else None
+        return (Quantile(Fraction(1, 2), budget, bounds, step, "replace"),)
 
 
 @lru_cache(maxsize=256)
@@ -318,6 +358,14 @@ def _events(method: Method, share: Fraction, size: int, rounds: int) -> tuple[Ev
             fences = Repeated(BoundedRange(share * FENCED / 2), 2)
             each = (fences, LaplaceEvent(moved / (share * (1 - FENCED)), moved))
     return each if size == 1 else tuple(Repeated(event, size) for event in each)
+
+
+def _decimal(least: Fraction) -> Fraction:
+    """The smallest 1, 2 or 5 times a power of ten that is not less: answers are often round numbers."""
+    power = Fraction(10) ** (math.floor(math.log10(least)) - 1)
+    while 5 * power < least:
+        power *= 10
+    return next(digit * power for digit in (1, 2, 5) if digit * power >= least)
 
 
 def _within(value: float, bounds: Bounds) -> float:

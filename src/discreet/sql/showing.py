@@ -103,13 +103,14 @@ def certificate_html(certificate: Mapping[str, Any]) -> str:
     return folded(f"Certificate, signed; entry {entry:,} of the ledger", f"<pre>{escape(text)}</pre>")
 
 
-def quote_html(loss: Loss, plan: str, errors: Iterable[Expected], fits: bool) -> str:
+def quote_html(loss: Loss, plan: str, errors: Iterable[Expected], fits: bool, notes: Iterable[str] = ()) -> str:
     """What a question would cost, how it would be answered, and how far off."""
     room = "within what is left" if fits else "more than what is left: it would be refused"
     cost = f"<p><strong>{escape(loss_text(loss))}</strong>, {room}</p>"
     lines = "<br>".join(escape(part) for part in plan.split("; "))
     expected = "<br>".join(escape(str(error)) for error in errors)
-    told = [("plan", lines), *([("expected error", expected)] if expected else [])]
+    known = "<br>".join(escape(note) for note in notes)
+    told = [(name, text) for name, text in (("plan", lines), ("expected error", expected), ("notes", known)) if text]
     return block(cost if fits else cost.replace("<p>", '<p class="alarm">'), facts(told))
 
 

@@ -22,6 +22,11 @@ class Noisy:
     def randomise(self, value):
         return value + generator.laplace(0, self.scale)
 
+def sometimes(rows):
+    if generator.random() < 0.5:
+        raise ValueError("bad luck")
+    return 0
+
 def make(scale):
     return Noisy(scale)
 """
@@ -59,12 +64,32 @@ def test_a_program_is_run_line_by_line(run):
 
 def test_a_mechanism_that_raises_is_not_passed_in_silence(run):
     terms = ("audit", "mechanism", "audited_here:count", "--d", "1", "--d-prime", "2", "--epsilon", "1")
-    assert "it raised TypeError" in " ".join(run(*terms, "--samples", "1000").output.split())
+    assert "NOTHING: it raised in each of 10 runs" in run(*terms, "--html", "page.html", code=1).output
+    assert "NOTHING: it raised" in (run.folder / "page.html").read_text()
+    told = run.json(*terms, code=1)
+    assert told["refuted"] is None
+    assert "TypeError" in told["verdict"]
+    half = ("audit", "mechanism", "audited_here:sometimes", "--domain", "0:1", "--rows", "9", "--samples", "500")
+    assert "ValueError: bad luck" in run.json(*half)["raised"]
+    assert "bad luck" in " ".join(run(*half, "--html", "page.html").output.split())
+    assert "bad luck" in (run.folder / "page.html").read_text()
+
+
+def test_an_audit_that_found_nothing_speaks_of_no_event(run):
+    terms = ("audit", "mechanism", "math:isnan", "--d", "1", "--d-prime", "2", "-e", "1")
+    said = " ".join(run(*terms, "--samples", "4000").output.split())
+    assert "No event was found that tells D from D′. One in half of the runs" in said
+    assert "as the one tested" not in said
+    assert "with so few runs" in " ".join(run(*terms, "--samples", "100").output.split())
 
 
 def test_last_bits_that_give_doubles_away_are_explained(run):
     terms = ("audit", "mechanism", "audited_here:Noisy", "--option", "scale=1", "--d", "0.0", "--d-prime", "1.0")
-    assert "the last bits of numbers" in " ".join(run(*terms, "--samples", "20000", code=1).output.split())
+    said = " ".join(run(*terms, "--samples", "20000", "--plot", "curve.svg", code=1).output.split())
+    assert "the last bits of numbers" in said
+    assert "told apart by the last binary digits of the output, which are others on D" in said
+    assert "lowest set bit" not in said
+    assert "BROKEN: the claim" in (run.folder / "curve.svg").read_text()
 
 
 def test_a_question_that_is_refused_is_not_called_sound(run):
@@ -92,6 +117,7 @@ def test_pages_and_pictures_are_written(run):
         (("audited_here:count", "--d", "0"), "--d"),
         (("audited_here:count", "--d", "0", "--d-prime", "x"), "JSON"),
         (("audited_here:nothing", "--d", "0", "--d-prime", "1"), "target"),
+        (("audited_here.py:count", "--d", "0", "--d-prime", "1"), "write audited_here:count"),
         (("audited_here:count", "--domain", "5"), "LOW:HIGH"),
         (("audited_here:count", "--domain", "5:1"), "low"),
         (("audited_here:count", "--d", "0", "--d-prime", "1", "--delta", "0.1"), "ε"),

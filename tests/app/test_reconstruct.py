@@ -71,6 +71,9 @@ def test_a_database_and_our_session(run: Commands) -> None:
     assert told["answered"] == 10
     assert sum(told["refused"].values()) == 14
     assert not told["verdict"].startswith("BROKEN")
+    unheard = run(*asking, "--epsilon", "0.1", "--questions", "24").stdout
+    assert unheard.startswith("NOTHING")
+    assert "nan" not in unheard
 
 
 @pytest.mark.parametrize(
@@ -123,4 +126,5 @@ def test_bounds(run: Commands, asked: tuple[str, ...]) -> None:
     assert 0 < told["least"] <= min(line["error"] for line in told["mechanisms"])
     shown = run("audit", "bound", "--epsilon", "0.1", *asked, "--html", "page.html").stdout
     assert shown.startswith("No mechanism answers")
+    assert "e+" not in " ".join(line["why"] for line in told["bounds"])
     assert "<svg" in (run.folder / "page.html").read_text()

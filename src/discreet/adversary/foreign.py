@@ -94,6 +94,10 @@ def loaded(target: str, options: Mapping[str, Any] | None = None) -> Any:
     given = dict(options or {})
     if not colon or not module or not name:
         raise InvalidArgument("target", target, "module:function", "write for example mine.noise:count")
+    if module.endswith(".py"):
+        path, _, file = module.removesuffix(".py").replace(os.sep, "/").rpartition("/")
+        where = f" in the folder {path}" if path else ""
+        raise InvalidArgument("target", target, "a module, not a file", f"write {file}:{name}{where}")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:

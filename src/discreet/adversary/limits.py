@@ -50,6 +50,8 @@ WRITTEN = 1 << 21
 KINDS = 512
 """Kinds of records that it looks at, at most."""
 HASHED = 1 << 30
+MANY = 10**12
+"""From here on, kinds of records are told by a power of ten."""
 
 
 @dataclass(frozen=True)
@@ -175,12 +177,14 @@ def queries_error(
     k, kinds, n = natural("queries", queries), natural("universe", universe), natural("records", records)
     e, d, b = _terms(epsilon, delta, beta)
     log_many = min(k * math.log(2), math.log(kinds))
+    many = min(1 << min(k, kinds.bit_length()), kinds)
+    told = f"{many:,}" if many < MANY else f"about 10^{log_many / math.log(10):.0f}"
     people = min(k // 2, n, kinds)
     bounds = [
         Line(
             "packing (Theorem 8.7)",
             lower_bounds.packing(log_many, e, d, b, records=n),
-            f"yes/no attributes, {math.exp(log_many):.3g} kinds of records told apart",
+            f"yes/no attributes, {told} kinds of records told apart",
         ),
         Line(
             "packing (Theorem 8.8)",

@@ -166,16 +166,19 @@ class Reconstruction:
             ("decoded by", self.method),
             ("sure of", f"{self.sure:,} of {self.people:,} bits, each with a chance of 99 % or more"),
             ("mean chance", f"{self.certainty * 100:.1f} % that a guess is right, by the answers alone"),
-            ("noise seen", f"{self.residual:.3g} (median); √n is {root:.3g}"),
         ]
+        if self.residual == self.residual:
+            said.append(("noise seen", f"{self.residual:.3g} (median); √n is {root:.3g}"))
         said += [("refused", f"{count:,} × {reason}") for reason, count in self.reasons.items()]
         return said
 
     def __str__(self) -> str:
         rest = f"{self.asked:,} questions, {self.answered:,} answered; decoded by {self.method}"
-        sure = f"sure of {self.sure:,} of {self.people:,} bits; noise seen {self.residual:.3g} (√n is"
+        sure = f"sure of {self.sure:,} of {self.people:,} bits"
+        if self.residual == self.residual:
+            sure += f"; noise seen {self.residual:.3g} (√n is {self.people**0.5:.3g})"
         refused = "".join(f"\nrefused: {count:,} × {reason}" for reason, count in self.reasons.items())
-        return f"{self.verdict}\n{rest}; {sure} {self.people**0.5:.3g}){refused}"
+        return f"{self.verdict}\n{rest}; {sure}{refused}"
 
     def _repr_html_(self) -> str:
         from html import escape

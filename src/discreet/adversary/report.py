@@ -30,6 +30,7 @@ __all__ = [
     "bits_words",
     "claim_words",
     "document",
+    "event_words",
     "page",
     "power_table",
     "power_words",
@@ -38,6 +39,8 @@ __all__ = [
     "verdict",
 ]
 
+SHORT = 110
+"""Characters of an event that are shown, at most."""
 SIDE, LEFT, BOTTOM = 360, 52, 44
 SEEN, ALLOWED, EVENT = "#2f7fc1", "#d98a29", "#d23f31"
 _PAGE = """
@@ -71,9 +74,16 @@ def verdict(found: Audit) -> str:
 
 def power_words(found: Audit) -> str:
     """What the audit would have caught, for the event it tested."""
-    if found.terms is None or not found.rates[0]:
+    if found.terms is None:
         return "The audit says nothing about what it would have caught."
     claim = found.claim or NOTHING
+    if not found.epsilon or not found.rates[0]:
+        least = found.terms.least_caught(claim, RATES[0])
+        said_so = "No event was found that tells D from D′"
+        if math.isinf(least):
+            return f"{said_so}, and with so few runs hardly any could have been: ask for more of them."
+        from_on = f"would have been {'caught' if found.claim else 'told apart'} from ε = {least:.3g} on"
+        return f"{said_so}. One in half of the runs on one of them {from_on}, with probability 99 % or more."
     rate = min(max(found.rates[0], 1e-9), 1.0)
     least = found.terms.least_caught(claim, rate)
     if math.isinf(least):
@@ -81,6 +91,14 @@ def power_words(found: Audit) -> str:
     what = "caught with probability 99 % or more" if found.claim else "told apart with probability 99 % or more"
     how = f"an event in {rate * 100:.3g} % of runs, as the one tested"
     return f"A mechanism whose ε is {least:.3g} or more by {how}, would have been {what}."
+
+
+def event_words(found: Audit) -> str:
+    """What tells the data sets apart, short; all of it is in the record."""
+    if LOWEST in found.event:
+        other = "D′" if found.likelier_on == "D" else "D"
+        return f"the last binary digits of the output, which are others on {found.likelier_on} than on {other}"
+    return found.event if len(found.event) <= SHORT else f"{found.event[: SHORT - 1].rstrip()}…"
 
 
 def bits_words(found: Audit) -> str:
@@ -99,7 +117,7 @@ def power_table(found: Audit) -> list[Cells]:
         return []
     claim = found.claim or NOTHING
     least = [found.terms.least_caught(claim, rate) for rate in RATES]
-    texts = ["none" if math.isinf(one) else f"{one:.3g}" for one in least]
+    texts = ["no ε: too few runs" if math.isinf(one) else f"{one:.3g}" for one in least]
     return [
         Cells("an event seen in", [f"{rate * 100:g} % of runs" for rate in RATES]),
         Cells("is caught from ε =", texts, right=True),
@@ -116,14 +134,12 @@ def summary(found: Audit) -> str:
         lines.append(("claimed", escape(claim_words(found.claim))))
     if found.epsilon:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
-        lines += [("told apart by", escape(found.event)), ("seen in", escape(seen))]
+        lines += [("told apart by", escape(event_words(found))), ("seen in", escape(seen))]
     lines.append(("runs", f"{found.samples:,} on each data set"))
     lines.append(("confidence", f"1 − {1 - found.confidence:.3g}"))
     power = power_table(found)
     return (
-        note(verdict(found), alarm=True)
-        if found.refuted
-        else f'<p class="verdict">{escape(verdict(found))}</p>'
+        note(verdict(found), alarm=True) if found.refuted else f'<p class="verdict">{escape(verdict(found))}</p>'
     ) + (
         facts(lines)
         + (note(bits_words(found)) if bits_words(found) else "")
@@ -156,9 +172,9 @@ def record(found: Audit) -> dict[str, Any]:
     }
 
 
-def page(found: Audit, title: str) -> str:
+def page(found: Audit, title: str, notes: Sequence[str] = ()) -> str:
     """A whole file."""
-    return document(title, summary(found))
+    return document(title, summary(found), *(note(one, alarm=True) for one in notes))
 
 
 def document(title: str, *parts: str) -> str:

@@ -63,6 +63,9 @@ def chart(found: Audit) -> Any:
     import altair as alt
     import pandas as pd
 
+    from discreet.adversary.figures import styled
+    from discreet.adversary.report import verdict
+
     lines = {"seen": [*found.curve]}
     if found.claim is not None:
         lines["allowed by the claim"] = border(found.claim)
@@ -81,4 +84,5 @@ def chart(found: Audit) -> Any:
     )
     x, y = said(found)
     point = alt.Chart(pd.DataFrame([{"x": x, "y": y, "event": found.event}])).mark_point(filled=True, size=70)
-    return (drawn + point.encode(x="x:Q", y="y:Q", tooltip=["event:N", "x:Q", "y:Q"])).properties(width=380, height=380)
+    both = drawn + point.encode(x="x:Q", y="y:Q", tooltip=["event:N", "x:Q", "y:Q"])
+    return styled((both if found.epsilon else drawn).properties(width=380, height=380), verdict(found))

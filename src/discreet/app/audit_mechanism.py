@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -18,6 +18,8 @@ __all__ = ["mechanism"]
 
 WITH_PROGRAM, WITH_PYTHON = 20_000, 100_000
 """Runs on each data set by default."""
+FIRST, TRIED = 4, 5
+"""Pairs of data sets, and runs on each, that tell whether a mechanism does anything but raise."""
 
 
 def mechanism(
@@ -67,39 +69,65 @@ def mechanism(
     else:
         low, high = _ends(domain)
         pairs = Numbers(low, high, rows, _relation(neighbours), odd).pairs()
+    title = f"Audit of {target or command}"
+    if found_in_python is not None and (raised := _raised(found_in_python, pairs[:FIRST], always=True)):
+        _refused(f"NOTHING: {raised}", title, html, as_json)
     runs = samples or (WITH_PYTHON if program is None else WITH_PROGRAM)
     given: dict[str, Any] = {"samples": runs, "confidence": confidence, "claim": claim, "batch": program}
     with telling("running") as heard:
         found, pair = worst_pair(found_in_python, pairs, progress=heard.hear, **given)
-    title = f"Audit of {target or command}"
+    raised = "" if found_in_python is None else _raised(found_in_python, [pair])
+    notes = [f"{raised} Exceptions count as outputs."] if raised else []
+    from discreet.adversary.report import page, record
+
     if html is not None:
-        html.write_text(found.page(title), encoding="utf-8")
+        html.write_text(page(found, title, notes), encoding="utf-8")
     write(found, title, None, plot)
     if as_json:
-        from discreet.adversary.report import record
-
-        print_json(record(found) | {"d": repr(pair[0]), "d_prime": repr(pair[1])})
+        print_json(record(found) | {"d": repr(pair[0]), "d_prime": repr(pair[1]), "raised": raised or None})
     else:
-        _show(found, pair, [] if target is None else _raised(found_in_python, pair))
+        _show(found, pair, notes)
     raise typer.Exit(FAILED if found.refuted else 0)
 
 
-def _raised(mechanism: Any, pair: tuple[Any, Any]) -> list[str]:
+def _raised(mechanism: Any, pairs: list[Any], *, always: bool = False) -> str:
     """An audit takes an exception for an output; whoever made a mistake wants to know of it."""
     from discreet.adversary.foreign import runnable
 
-    for name, data in zip(("D", "D′"), pair, strict=True):
+    run = runnable(mechanism)
+    raised = []
+    tried = [(name, data) for pair in pairs for name, data in zip(("D", "D′"), pair, strict=True)] * TRIED
+    for name, data in tried:
         try:
-            runnable(mechanism)(data)
+            run(data)
         except Exception as error:
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            rest = "Exceptions count as outputs: if it always raises, this audit says nothing about its noise."
-            return [f"Run once more on {name}, it raised {what}. {rest}"]
-    return []
+            raised.append((name, what))
+    if always:
+        every = f"it raised in each of {len(tried)} runs, so there is no output to audit; the first said {{}}."
+        return every.format(raised[0][1]) if len(raised) == len(tried) else ""
+    if not raised:
+        return ""
+    return f"In {len(raised)} of {len(tried)} more runs it raised, the first time on {raised[0][0]}: {raised[0][1]}."
+
+
+def _refused(verdict: str, title: str, html: Path | None, as_json: bool) -> NoReturn:
+    """Says the same everywhere, and that nothing was audited."""
+    from discreet.adversary.report import document
+    from discreet.app.exhibit import print_json
+    from discreet.core.markup import note
+
+    if html is not None:
+        html.write_text(document(title, note(verdict, alarm=True)), encoding="utf-8")
+    if as_json:
+        print_json({"verdict": verdict, "refuted": None, "epsilon": None})
+    else:
+        typer.echo(verdict)
+    raise typer.Exit(FAILED)
 
 
 def _show(found: Audit, pair: tuple[Any, Any], notes: list[str]) -> None:
-    from discreet.adversary.report import bits_words, claim_words, power_words
+    from discreet.adversary.report import bits_words, claim_words, event_words, power_words
     from discreet.app.exhibit import show
 
     other = "D′" if found.likelier_on == "D" else "D"
@@ -108,7 +136,7 @@ def _show(found: Audit, pair: tuple[Any, Any], notes: list[str]) -> None:
         lines.append(("claimed", claim_words(found.claim)))
     if found.epsilon:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
-        lines += [("told apart by", found.event), ("seen in", seen)]
+        lines += [("told apart by", event_words(found)), ("seen in", seen)]
     lines.append(("runs", f"{found.samples:,} on each data set, confidence 1 − {1 - found.confidence:.3g}"))
     show(found, (), lines, [one for one in (bits_words(found), power_words(found), *notes) if one])
 

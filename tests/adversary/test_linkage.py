@@ -38,6 +38,13 @@ def test_everybody_is_tried_where_nobody_is_named() -> None:
     assert (found.present, found.pinned) == (1, 1)
 
 
+def test_one_right_claim_may_be_luck_and_is_told_in_the_singular() -> None:
+    films = Items.of_triples([0, 0, 1, 1, 2], [7, 9, 7, 8, 7], [5.0, 1, 5, 2, 1])
+    found = match(films, [{7: 5, 9: 1}], eccentricity=0.5, truth=[0])
+    words = "1 of 1 person was found among 3 records; 1 was claimed, too few to rule out luck."
+    assert found.verdict == f"UNSURE: {words}"
+
+
 def test_tables_that_blur_differently_are_compared_where_they_overlap() -> None:
     first = {"age": ["60-79"] * 4, "post": ["1901**"] * 4, "ill": ["flu", "gout", "acne", "mumps"]}
     second = {"age": ["60-69", "60-69", "70+", "70+"], "post": ["19****"] * 4, "ill": ["flu", "cold", "gout", "acne"]}

@@ -233,8 +233,21 @@ def _fitting(known: Sequence[str], seen: Any) -> tuple[NDArray[np.bool_], Any, A
     """Different values against different values once, and where each is in that matrix."""
     ours, rows = np.unique(np.array(known, dtype=str), return_inverse=True)
     theirs, places = np.unique(np.array(seen, dtype=str), return_inverse=True)
-    matrix = np.array([[fits(str(blurred), str(value)) for blurred in theirs] for value in ours], bool)
+    numbered: dict[Any, int] = {}
+    codes = [np.array([numbered.setdefault(_exact(v), len(numbered)) for v in side]) for side in (ours, theirs)]
+    matrix = np.equal.outer(*codes)
+    for place in [place for place, value in enumerate(ours) if _exact(value) is None]:
+        matrix[place] = [fits(str(ours[place]), str(value)) for value in theirs]
+    for place in [place for place, value in enumerate(theirs) if _exact(value) is None]:
+        matrix[:, place] = [fits(str(theirs[place]), str(value)) for value in ours]
     return matrix, rows.reshape(-1), places.reshape(-1)
+
+
+def _exact(text: str) -> float | str | None:
+    """A value that only equal ones fit; None if it is blurred."""
+    if re.fullmatch(NUMBER, text):
+        return float(text)
+    return None if "*" in text or _span(text) is not None else str(text)
 
 
 def _told(sets: Sequence[frozenset[str]]) -> str:

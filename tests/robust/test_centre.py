@@ -87,6 +87,7 @@ def test_a_median_is_lost_no_more_often_than_it_says() -> None:
         allowed = runs * made.missed
         assert allowed / 8 < lost < allowed + 7 * math.sqrt(allowed), (blocks, lost, allowed)
     assert Centre.best(Bounds(0, 1000), 1, 24).method == "mean"
+    assert Centre.best((BOUNDS,) * 8, 1, 10, delta="1e-6").method == "mean"
     assert Centre(Bounds(0, 1000), 1, made.least).missed <= 1 / 200 < Centre(Bounds(0, 1000), 1, made.least - 1).missed
 
 

@@ -210,7 +210,7 @@ class Centre:
         if self.noise is not None:
             deviation = float(self.noise.sigma if isinstance(self.noise, Gaussian) else self.noise.scale * 2**0.5)
             wide = 1.0 if self.method == "mean" else min(1.0, 5.4 * spread)
-            return math.hypot(sampled, wide * deviation / STEPS / self.count) + lost
+            return math.hypot(sampled, min(wide * deviation / STEPS / self.count, 0.5)) + lost
         rounded = 1 / self.places / 4 if self.method == "median" else 0.0
         return math.hypot(1.25 * sampled, 2.5 * spread * ranks) + rounded + lost
 

@@ -4,7 +4,7 @@
 
 Count, sum and mean by a thousand public keys, of a million users at ε = 1, δ = 10⁻⁶, on an even table and on one with
 heavy users (`tables.py`). Every program has a process of its own, and the peers environments of their own (`peers/`).
-Errors are mean absolute errors over the keys, against the values that nobody clipped; means are held within their
+Errors are mean absolute errors over keys and runs, against the values that nobody clipped; means are held within their
 bounds for everybody, and a key that is not shown counts as zero. Peers run with the limits that gave them the least
 error; --search tries all limits again. Slow peers (`all`) are asked about a tenth of the rows, and so are we beside
 them. On a busy machine the processor's seconds are steadier than the clock's; ratios are of the clock.
@@ -76,12 +76,12 @@ def asked(peer: Peer, task: dict[str, Any], cap: float) -> dict[str, Any]:
 def measured(peer: Peer, path: Path, limits: tuple[int, ...], cap: float, rounds: int = 1) -> Measured:
     """Time, memory and error of one program on one table."""
     said = asked(peer, {"kind": "by_key", "table": str(path), "limits": limits, "rounds": rounds}, cap)
-    low, high = VALUES
-    answers = {int(key): [count, total, min(max(mean, low), high)] for key, count, total, mean in said["rows"]}
-    true = truth(path)
-    nothing = [0.0, 0.0, 0.0]
-    gaps = [[abs(a - b) for a, b in zip(answers.get(k, nothing), true[k], strict=True)] for k in true]
-    count, total, mean = (sum(column) / len(true) for column in zip(*gaps, strict=True))
+    (low, high), true, nothing = VALUES, truth(path), [0.0, 0.0, 0.0]
+    gaps = []
+    for rows in said["answers"]:
+        answers = {int(key): [count, total, min(max(mean, low), high)] for key, count, total, mean in rows}
+        gaps += [[abs(a - b) for a, b in zip(answers.get(k, nothing), true[k], strict=True)] for k in true]
+    count, total, mean = (sum(column) / len(gaps) for column in zip(*gaps, strict=True))
     return Measured(said["seconds"], said["cpu"], said["peak_mb"], (count, total, mean))
 
 

@@ -6,6 +6,11 @@ import os
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # Engines that earlier tests left to the collector have threads, which a fork does not copy: collecting such an engine
 # in a child ends the child, and whoever waits for it waits for ever.

@@ -62,8 +62,8 @@ def serve(prepare: Callable[[str, list[int]], Callable[[], Rows]], latency: Late
             rows = list(ask())
             seconds.append(time.perf_counter() - start)
             cpu.append(time.process_time() - used)
+            said.setdefault("answers", []).append([tuple(map(float, row)) for row in rows])
             if number == 0:
-                said["rows"] = [tuple(map(float, row)) for row in rows]
                 said["peak_mb"] = peak_mb() - before
         said["seconds"], said["cpu"] = min(seconds), min(cpu)
     elif latency is None:

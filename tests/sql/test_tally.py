@@ -108,6 +108,13 @@ def test_octaves_are_seen_above_the_noise() -> None:
     assert tally.seen([100.0] * 24, 10.0) == 23
 
 
+def test_an_octave_more_is_counted_where_noise_is_a_tenth_of_all_rows() -> None:
+    units = [1000.0, 500.0, 200.0, 5.0]
+    rows = 1.5 * (1000 + 2 * 500 + 4 * 200)
+    assert tally.counted_to(units, 2, rows / 10 / 2**6) == 6
+    assert tally.counted_to(units, 2, rows / 9 / 2**6) == 5
+
+
 def test_what_heavy_units_lose_is_put_back() -> None:
     # Each tenfold of people, counted from the heaviest, has as many rows as any other.
     rng = np.random.default_rng(1)

@@ -324,12 +324,14 @@ class Measurement:
         weight = 0 if self.statistics[index].values else weight
         return groups.rows.clipped(index - apart, weight, cut, keys, self.statistics[index].fineness)
 
-    def _seen(self, groups: Groups, entropy: Entropy) -> int:
-        """The last octave of rows in which units can be seen."""
-        deviation = tally.noise(self.ratio, self.changes)[0] * G * H
+    def _seen(self, groups: Groups, entropy: Entropy) -> tuple[int, int]:
+        """The last octave of rows in which units can be seen, and that up to which rows are counted."""
+        units, pair = tally.noise(self.ratio, self.changes)
+        deviation = units * G * H
         noise = discrete_gaussian(deviation, tally.OCTAVES, entropy=entropy).tolist()
         noisy = [exact + added for exact, added in zip(tally.counted(groups.octaves), noise, strict=True)]
-        return tally.seen(noisy, float(deviation))
+        last = tally.seen(noisy, float(deviation))
+        return last, tally.counted_to(noisy, last, float(pair * G * H))
 
     def _tally(self, groups: Groups, cut: int, octave: int, entropy: Entropy) -> Tally:
         """The pair, of up to 2^octave rows of each unit."""
@@ -347,7 +349,7 @@ class Measurement:
         """Noisy sums for the listed keys, or for those found above the threshold, in an order that says nothing."""
         cuts: list[int] = [0] * WEIGHINGS
         heavy: list[Heavy] = [(0.0, 0.0)] * WEIGHINGS
-        seen = self._seen(groups, entropy) if self.tallied else None
+        seen, highest = self._seen(groups, entropy) if self.tallied else (None, None)
         keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
         shown, hidden = list(range(len(keys))), None
         columns: dict[int, list[int]] = {}
@@ -407,7 +409,7 @@ class Measurement:
             lost = 0.0 if norms is None else self.lost(norms, heavy, 0, float(CLIPPED))
             taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
             drawn = self.quantiles.release(found, visible, moved, entropy, taken)
-        tallied = None if seen is None else self._tally(groups, cuts[0], seen + tally.BEYOND, entropy)
+        tallied = None if highest is None else self._tally(groups, cuts[0], highest, entropy)
         return Noisy(visible, table, scales, norms, tuple(heavy), hidden, drawn, tallied)
 
 

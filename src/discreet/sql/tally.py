@@ -28,7 +28,7 @@ from math import ceil, inf
 from discreet.core.rounding import sqrt_up
 from discreet.sql.caps import MARGIN, Caps, G, H
 
-__all__ = ["BEYOND", "OCTAVES", "REST", "Octaves", "Tally", "counted", "exact", "movement", "noise", "seen"]
+__all__ = ["OCTAVES", "REST", "Octaves", "Tally", "counted", "counted_to", "exact", "movement", "noise", "seen"]
 
 OCTAVES = 24
 """Units of 2^24 rows and more are counted in the last octave."""
@@ -41,6 +41,9 @@ SEEN, APART = 3.0, 4.5
 high would add noise that nobody needs; chance shows one in ten thousand releases."""
 BEYOND = 3
 """Rows are counted up to so many octaves above the last that can be seen: units are there too, too few to be seen."""
+SPARED = 10
+"""Where half as many units have twice the rows, each octave holds as many rows as the next: one more is worth its
+noise, which is twice as much, as long as that is below this part of all rows."""
 SHRUNK = 1.5
 """Deviations below which the rows lost may be all noise, and count as none; above, the less the nearer (as James and
 Stein shrink)."""
@@ -100,6 +103,14 @@ def seen(noisy: Sequence[float], deviation: float) -> int:
         below = number > (SEEN if below else APART) * deviation
         last = octave if below else last
     return last
+
+
+def counted_to(noisy: Sequence[float], last: int, deviation: float) -> int:
+    """The octave up to which rows of units are counted, where `last` is the last one seen and a movement of one row has
+    noise of this deviation."""
+    rows = sum(number * 1.5 * 2**octave for octave, number in enumerate(noisy[: last + 1]))
+    octave = last + BEYOND
+    return octave + 1 if SPARED * deviation * (2 << octave) <= rows else octave
 
 
 def exact(octaves: Octaves, caps: Caps, cut: int, octave: int) -> tuple[int, int]:

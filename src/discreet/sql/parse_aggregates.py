@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal as OneOf
 
 from sqlglot import exp
 
@@ -19,29 +18,12 @@ from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval
 from discreet.sql.keys import listing
 from discreet.sql.parse_expressions import is_aggregate, read
-from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref
+from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref, Statistic
 from discreet.sql.scope import Field, Rows, fresh
 from discreet.sql.signature import NUMBERS, ORDERED
 from discreet.sql.vocabulary import only, refuse, unknown, written
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
-
-Statistic = OneOf[
-    "count",
-    "count_units",
-    "count_distinct",
-    "sum",
-    "avg",
-    "variance",
-    "stddev",
-    "min",
-    "max",
-    "quantile",
-    "iqr",
-    "mad",
-    "trimmed_mean",
-    "mode",
-]
 
 COUNTS = ("count", "count_units", "count_distinct")
 SUMMED = ("sum", "avg", "variance", "stddev")

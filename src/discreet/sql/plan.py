@@ -37,6 +37,7 @@ __all__ = [
     "Ref",
     "Relation",
     "Scan",
+    "Statistic",
     "Union",
 ]
 
@@ -136,6 +137,25 @@ class Union:
 Relation = Scan | Filter | Project | Features | Join | Union
 
 
+Statistic = OneOf[
+    "count",
+    "count_units",
+    "count_distinct",
+    "sum",
+    "avg",
+    "variance",
+    "stddev",
+    "min",
+    "max",
+    "quantile",
+    "iqr",
+    "mad",
+    "trimmed_mean",
+    "mode",
+]
+"""What is measured."""
+
+
 @dataclass(frozen=True)
 class Measure:
     """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `count_distinct`,
@@ -144,22 +164,7 @@ class Measure:
     of a `mode` all values."""
 
     name: str
-    function: OneOf[
-        "count",
-        "count_units",
-        "count_distinct",
-        "sum",
-        "avg",
-        "variance",
-        "stddev",
-        "min",
-        "max",
-        "quantile",
-        "iqr",
-        "mad",
-        "trimmed_mean",
-        "mode",
-    ]
+    function: Statistic
     argument: Expression | None = None
     bounds: Bounds | None = None
     rank: Fraction | None = None

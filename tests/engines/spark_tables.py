@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from tests.engines.spark_cluster import QUICK as JAVA
 
 KINDS = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string(), "date": pa.date32()}
 KINDS |= {"timestamp": pa.timestamp("us")}
@@ -44,7 +45,7 @@ def running() -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m",
+        "spark.driver.extraJavaOptions": f"{JAVA} -XX:MetaspaceSize=256m",
         # What the pages about past statements would show takes most of the time and memory of small ones.
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.ui.retainedExecutions": "1",

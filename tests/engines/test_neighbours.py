@@ -27,7 +27,7 @@ from discreet.sql.functions import admit
 
 PLAIN = [(1, 30, "2020-01-01", "a"), (2, 40, "2021-12-31", "b, c"), (3, 50, "", 'say "d"')]
 TYPES = {"age": "integer", "day": "date", "who": "integer"}
-QUIET = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 Seen = tuple[tuple[Column, ...], list[tuple[Any, ...]]]
@@ -308,7 +308,7 @@ def test_typed_columns_keep_their_type_whatever_they_hold(kind: str, data: st.Da
 
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind.startswith("arrow")])
 @given(data=st.data())
-@settings(parent=QUIET, max_examples=8)
+@settings(parent=QUIET, max_examples=6)
 def test_parquet_files_and_datasets_hold_anything(kind: str, data: st.DataObject, tmp_path_factory: Any) -> None:
     make, values = COLUMNS[kind]
     first = data.draw(st.lists(values, min_size=0, max_size=4))

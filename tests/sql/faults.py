@@ -197,7 +197,7 @@ FAULTS: dict[Fault, tuple[Check, set[str]]] = {
     values_not_clipped_in_totals: ("totals", {"result"}),
     bounds_outlive_their_column: ("totals", {"result"}),
     people_meet: ("plan", {"refusal"}),
-    error_on_a_value: ("session", {"shape"}),
+    error_on_a_value: ("movement", {"shape"}),
     empty_groups_hidden: ("session", {"shape"}),
     sums_a_little_off: ("session", {"result"}),
     run_before_charge: ("session", {"charge"}),

@@ -75,7 +75,7 @@ def length(moved: list[int], norm: Norm) -> float:
     return sum(map(abs, moved)) if norm == "l1" else sqrt(sum(m * m for m in moved))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(people, st.integers(0, len(CAPS.norms) - 1), st.sampled_from(["l1", "l2"]))
 def test_one_unit_moves_the_totals_by_at_most_what_is_declared(persons: Any, cut: int, norm: Norm) -> None:
     groups, measurement = run(table_of(persons), norm)
@@ -116,7 +116,7 @@ def test_totals_are_the_clipped_sums(persons: Any, cut: int) -> None:
     assert totals[kinds.index("units")] == by_groups
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(people)
 def test_the_histograms_count_every_unit_once(persons: Any) -> None:
     groups, _ = run(table_of(persons), "l2")
@@ -174,7 +174,7 @@ def test_columns_may_be_called_as_the_statement_calls_its_own() -> None:
     engine.close()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.just(0), st.sampled_from(["a", "b"]), numbers, numbers), min_size=1, max_size=20))
 def test_without_units_each_row_adds_at_most_its_bound(rows: list[Row]) -> None:
     groups, measurement = run(rows, "l2", unit=None)

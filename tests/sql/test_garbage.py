@@ -69,7 +69,7 @@ def test_questions_with_a_few_words_changed(seed: int) -> None:
             else:
                 words[place] = rng.choice(["age", "cost", "city", "patient", "1", "'Rome'"])
         answered += asked(" ".join(words))
-    assert answered > 10
+    assert answered > 5
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_questions_with_a_few_words_changed(seed: int) -> None:
             else:
                 words[place] = rng.choice(["age", "cost", "city", "patient", "1", "'Rome'"])
         answered += asked(" ".join(words))
+    # About 18 of 800, by the luck of the seed and of how many questions are known: 5 is three deviations below.
     assert answered > 5
 
 

@@ -36,30 +36,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import floor
 from typing import Any
 
 import numpy as np
 
-from discreet.accounting.approximate import approximate
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Event
 from discreet.core.exact import Exactable, natural, positive, probability
-from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.shape import Integers
 from discreet.robust.labels import Label, label
 from discreet.robust.partition import blocks_of
-from discreet.robust.stability import Rule, StabilityTest, Unstable
+from discreet.robust.stability import Rule, Tested, Unstable
 from discreet.robust.stable import gap_of
 
 __all__ = ["RawData", "SignificantFeatures"]
 
 
 @dataclass(frozen=True)
-class RawData:
+class RawData(Tested):
     """Blocks for people to look at, and the choice that most of them make."""
 
     blocks: int
@@ -72,21 +68,6 @@ class RawData:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "rule", self.test.rule)
-
-    @cached_property
-    def test(self) -> StabilityTest:
-        """What decides between an answer and ⊥."""
-        return StabilityTest(self.epsilon, self.delta, self.rule)
-
-    @cached_property
-    def events(self) -> tuple[Event]:
-        """The test; the answer is free."""
-        return (self.test.event,)
-
-    @cached_property
-    def loss(self) -> ApproxDP:
-        """(ε, δ)."""
-        return approximate(self.events[0])
 
     def needed(self, beta: Exactable) -> int:
         """By how many blocks the first choice must lead the second to come out with probability 1 − β."""

@@ -29,16 +29,18 @@ from functools import cached_property, lru_cache
 from math import ceil, floor
 from typing import Literal, get_args
 
+from discreet.accounting.approximate import approximate
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, count, probability
+from discreet.core.losses import ApproxDP
 from discreet.core.rounding import exp_up, expm1_down, log_up, shorten_down
 from discreet.core.unstable import Unstable
 from discreet.noise.entropy import Entropy
 from discreet.noise.laplace import discrete_laplace
 from discreet.noise.uniform import bernoulli
 
-__all__ = ["Rule", "StabilityTest", "Unstable"]
+__all__ = ["Rule", "StabilityTest", "Tested", "Unstable"]
 
 Rule = Literal["optimal", "book"]
 
@@ -102,6 +104,29 @@ class StabilityTest:
     @property
     def _chances(self) -> tuple[int, ...]:
         return _table(self.epsilon, self.delta)
+
+
+class Tested:
+    """What a release has that one test decides about: a dataclass with an ε, a δ and a rule."""
+
+    epsilon: Fraction
+    delta: Fraction
+    rule: Rule = "optimal"
+
+    @cached_property
+    def test(self) -> StabilityTest:
+        """What decides between an answer and ⊥."""
+        return StabilityTest(self.epsilon, self.delta, self.rule)
+
+    @cached_property
+    def events(self) -> tuple[events.Event]:
+        """The test; the answer is free."""
+        return (self.test.event,)
+
+    @cached_property
+    def loss(self) -> ApproxDP:
+        """(ε, δ)."""
+        return approximate(self.events[0])
 
 
 @lru_cache(maxsize=64)

@@ -23,28 +23,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
 
-from discreet.accounting.approximate import approximate
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive, probability
-from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.units import Neighbours
 from discreet.noise.entropy import Entropy, chosen
 from discreet.robust.labels import Label, label, tally
 from discreet.robust.propose import measured
-from discreet.robust.stability import Rule, StabilityTest, Unstable
+from discreet.robust.stability import Rule, Tested, Unstable
 
 __all__ = ["StableRelease", "gap_of", "mode"]
 
 
 @dataclass(frozen=True)
-class StableRelease:
+class StableRelease(Tested):
     """`function(data)` where `distance(data)` says that it is stable.
 
     Neither may raise: a function that does has None for its answer, and a distance that does, or is no number, is 0.
@@ -64,21 +60,6 @@ class StableRelease:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
         object.__setattr__(self, "rule", self.test.rule)
-
-    @cached_property
-    def test(self) -> StabilityTest:
-        """What decides between an answer and ⊥."""
-        return StabilityTest(self.epsilon, self.delta, self.rule)
-
-    @cached_property
-    def events(self) -> tuple[Event]:
-        """The test; the answer is free."""
-        return (self.test.event,)
-
-    @cached_property
-    def loss(self) -> ApproxDP:
-        """(ε, δ)."""
-        return approximate(self.events[0])
 
     def needed(self, beta: Exactable) -> int:
         """Data this far from instability is answered, and rightly, with probability 1 − β."""

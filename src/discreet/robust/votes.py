@@ -30,18 +30,17 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from discreet.accounting.approximate import approximate
 from discreet.core import events
 from discreet.core.domains import Categories
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive, probability
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.mechanisms.selection import Exponential, NoisyMax, PermuteAndFlip
 from discreet.noise.entropy import Entropy, chosen
 from discreet.robust.labels import Label, label
 from discreet.robust.nursery import read
-from discreet.robust.stability import StabilityTest, Unstable
+from discreet.robust.stability import StabilityTest, Tested, Unstable
 from discreet.robust.stable import gap_of
 
 __all__ = ["Agreement", "Choosing", "Vote"]
@@ -126,7 +125,7 @@ class Vote:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(Tested):
     """The most frequent answer where it leads by enough, or ⊥; `default` is what a block without one answers."""
 
     epsilon: Fraction
@@ -153,21 +152,6 @@ class Agreement:
         """Blocks with which an answer that nine in ten of them give is nearly sure to come out."""
         far = StabilityTest(positive("epsilon", epsilon), probability("delta", delta)).needed(_PATIENCE)
         return ceil((2 * far + 1) / (2 * _AGREED - 1))
-
-    @cached_property
-    def test(self) -> StabilityTest:
-        """What decides between an answer and ⊥."""
-        return StabilityTest(self.epsilon, self.delta)
-
-    @cached_property
-    def events(self) -> tuple[events.Event, ...]:
-        """The test; the answer is free."""
-        return (self.test.event,)
-
-    @cached_property
-    def loss(self) -> ApproxDP:
-        """(ε, δ)."""
-        return approximate(self.events[0])
 
     def needed(self, beta: Exactable) -> int:
         """By how many blocks the first answer must lead to come out with probability 1 − β."""

@@ -10,8 +10,8 @@ steadier on a busy machine. Ratios are of the clock. All runs share one heap of 
 process had is shown at the end.
 
 --large asks about ten times the rows too, and says how far the time is from ten times as long. --peers asks Tumult
-Analytics, in an environment of its own (`peers/`), about a tenth of the rows, and us beside it, both with the number of
-partitions that suits so few rows.
+Analytics, in an environment of its own (`peers/`), about a tenth of the rows, and us beside it: both with the number of
+partitions that Spark has by itself, and both with one that suits so few rows.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "24",
 }
+PARTITIONS = (200, 4)
+"""Those of Spark by itself, and few."""
 PEER = next(peer for peer in PEERS if peer.name == "tumult")
 
 
@@ -128,7 +131,7 @@ def compared(session: SparkSession, path: Path, rounds: int, floors: bool = True
     return best
 
 
-def peer_seconds(path: Path) -> float | None:
+def peer_seconds(path: Path, partitions: int) -> float | None:
     """Tumult Analytics' fastest answer to the same question, with the limits that suit it; None if it cannot be had."""
     if PEER.install() is not None:
         return None
@@ -138,7 +141,13 @@ def peer_seconds(path: Path) -> float | None:
         command = [str(PEER.python), str(HERE / PEER.script)]
         with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
             ran = subprocess.run(
-                command, input=json.dumps(task), capture_output=True, text=True, check=False, cwd=folder
+                command,
+                input=json.dumps(task),
+                env=os.environ | {"PARTITIONS": str(partitions)},
+                capture_output=True,
+                text=True,
+                check=False,
+                cwd=folder,
             )
         if ran.returncode == 0:
             seconds.append(float(json.loads(ran.stdout.splitlines()[-1])["seconds"]))
@@ -176,12 +185,14 @@ def main() -> None:
             print(f"  {shape:6s}{10 * rows:,} rows {one.clock:8.2f} s{one.cpu:8.2f} s{said}", flush=True)
     print(f"  most memory of Java: {Java(session).peak():,.0f} MB with a heap of {asked.memory}")
     if asked.peers:
-        session.conf.set("spark.sql.shuffle.partitions", "4")
-        for shape in shapes:
+        for shape, partitions in product(shapes, PARTITIONS):
+            session.conf.set("spark.sql.shuffle.partitions", str(partitions))
             path = table(shape, rows // 10)
-            ours, theirs = compared(session, path, asked.rounds, floors=False)["discreet"].clock, peer_seconds(path)
+            ours = compared(session, path, asked.rounds, floors=False)["discreet"].clock
+            theirs = peer_seconds(path, partitions)
             said = "gave no answer" if theirs is None else f"{theirs:.1f} s, {theirs / ours:.0f}× ours"
-            print(f"  {shape:6s}{rows // 10:,} rows: Tumult Analytics {said} ({ours:.2f} s); wanted ≥ {FASTER}×")
+            at = f"{rows // 10:,} rows in {partitions} partitions"
+            print(f"  {shape:6s}{at}: Tumult Analytics {said} ({ours:.2f} s); wanted ≥ {FASTER}×", flush=True)
     session.stop()
 
 

@@ -29,7 +29,7 @@ def opened(table: str, rho: float) -> Any:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.driver.memory", "8g")
-        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.shuffle.partitions", os.environ.get("PARTITIONS", "4"))
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )

@@ -45,6 +45,8 @@ def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
                 asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
             with again_and_again(server.kill, begun), pytest.raises(EngineUnavailable, match="paid for once"):
                 asked.sql("SELECT AVG(age) AS a FROM visits", epsilon=1)
+            with pytest.raises(EngineUnavailable, match="was lost"):
+                asked.sql("SELECT COUNT(*) AS n FROM visits WHERE age > 3", epsilon=1)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
@@ -72,6 +73,7 @@ def parts(event: Event) -> Parts:
     return found
 
 
+@lru_cache(maxsize=256)
 def neighbours(event: Event) -> Neighbours | None:
     """The only neighbour relation that the guarantees of this event can be for; None when any will do."""
     return next((relation for leaf, _ in parts(event) if (relation := _relation(leaf))), None)

@@ -176,10 +176,9 @@ class Spark(Tables[_Held]):
         held = self._of(table)
         if not held.view:
             session = self._alive()
-            frame = catalog.found(session, held.name)[1]
-            same = frame.schema == held.frame.schema and catalog.place(session, held.name) == held.identity
-            same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
-            if not same or catalog.definition(session, held.name) != held.definition:
+            with _unless_lost(session):
+                same = self._is_same(session, held)
+            if not same:
                 remedy = "see whether it still is what you want, and connect again"
                 raise InvalidArgument(
                     "table", table, "what it was when the session began, with the same columns", remedy
@@ -302,6 +301,13 @@ class Spark(Tables[_Held]):
         folders = catalog.folders(files)
         return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said, folders)
 
+    def _is_same(self, session: Any, held: _Held) -> bool:
+        """Whether a table is still where and what it was."""
+        frame = catalog.found(session, held.name)[1]
+        same = frame.schema == held.frame.schema and catalog.place(session, held.name) == held.identity
+        same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
+        return same and catalog.definition(session, held.name) == held.definition
+
     def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
         read = self._owning(table, unit, readings)
         if read.owner is None:
@@ -374,6 +380,17 @@ def _is_alive(session: Any) -> bool:
         return bool(session.sql("SELECT 1").collect())
     except Exception:
         return False
+
+
+@contextmanager
+def _unless_lost(session: Any) -> Iterator[None]:
+    """What fails because there is no session any more is said in our words."""
+    try:
+        yield
+    except Exception:
+        if _is_alive(session):
+            raise
+        raise EngineUnavailable("the session of Spark was lost") from None
 
 
 def _opened(address: str) -> Any:

@@ -131,13 +131,13 @@ def compared(session: SparkSession, path: Path, rounds: int, floors: bool = True
     return best
 
 
-def peer_seconds(path: Path, partitions: int) -> float | None:
+def peer_seconds(path: Path, partitions: int, rounds: int) -> float | None:
     """Tumult Analytics' fastest answer to the same question, with the limits that suit it; None if it cannot be had."""
     if PEER.install() is not None:
         return None
     seconds = []
     for limits in PEER.settings:
-        task = {"kind": "by_key", "table": str(path), "limits": limits, "rounds": 1}
+        task = {"kind": "by_key", "table": str(path), "limits": limits, "rounds": rounds}
         command = [str(PEER.python), str(HERE / PEER.script)]
         with tempfile.TemporaryDirectory(prefix="discreet-bench-") as folder:
             ran = subprocess.run(
@@ -189,7 +189,7 @@ def main() -> None:
             session.conf.set("spark.sql.shuffle.partitions", str(partitions))
             path = table(shape, rows // 10)
             ours = compared(session, path, asked.rounds, floors=False)["discreet"].clock
-            theirs = peer_seconds(path, partitions)
+            theirs = peer_seconds(path, partitions, asked.rounds)
             said = "gave no answer" if theirs is None else f"{theirs:.1f} s, {theirs / ours:.0f}× ours"
             at = f"{rows // 10:,} rows in {partitions} partitions"
             print(f"  {shape:6s}{at}: Tumult Analytics {said} ({ours:.2f} s); wanted ≥ {FASTER}×", flush=True)

@@ -67,7 +67,8 @@ class PostgresDialect(Dialect):
     double = "FLOAT8"
     strict = True
     windows = True
-    fence = " OFFSET 0"
+    fence = " OFFSET '0'"
+    """A plain 0 is a cast of one when the server asks whether it may work in parallel, and is taken for a limit."""
 
     def __init__(self) -> None:
         self.tables: dict[str, str] = {}

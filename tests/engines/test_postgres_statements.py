@@ -85,3 +85,24 @@ def test_the_planner_sees_keys_as_they_are_stored() -> None:
             shown = "".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()))
     assert '"discreet stored k" BETWEEN 0 AND 49' in statement
     assert "rows=1000 " in shown
+
+
+def test_the_planner_may_add_up_in_parallel() -> None:
+    """Values are rounded once and added up by all processes: what keeps the two apart is not taken for a limit."""
+    create("shared.visits", {"who": "int4", "k": "int4", "x": "float8"}, [{"who": 1, "k": 1, "x": 0.5}])
+    running().execute("INSERT INTO shared.visits SELECT i % 90, i % 7, i % 13 FROM generate_series(1, 30000) AS i")
+    running().execute("ANALYZE shared.visits")
+    facts: dict[str, Any] = {"unit": "who", "budget": dc.ApproxDP(9, "1e-6"), "values": {"k": range(7)}}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        dc.connect(
+            running().url(), table="shared.visits", bounds={"x": (0, 20)}, ledger=f"{folder}/b", **facts
+        ) as session,
+        closing(psycopg.connect(running().url())) as connection,
+    ):
+        statement = session.price("SELECT k, COUNT(*) AS n, SUM(x) AS s FROM visits GROUP BY k", epsilon=1).statement
+        for setting in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"SET {setting} = 0".encode())
+        plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()))
+    assert "OFFSET" in statement
+    assert "Partial HashAggregate" in plan, plan

@@ -55,6 +55,12 @@ def test_bounds_take_arrays_and_fractional_counts():
     assert low[0] == 0 < low[1] < low[2] < 0.1
 
 
+def test_bounds_that_cannot_be_computed_say_nothing():
+    low, high = proportion_low([2, 3], 100, 1e-200), proportion_high([97, 98], 100, 1e-200)
+    assert np.all((low >= 0) & (low < 0.02))
+    assert np.all((high > 0.98) & (high <= 1))
+
+
 def test_quick_bounds_bracket_the_rate():
     hits = np.array([0.0, 5.0, 500.0, 1000.0])
     low, high = wilson(hits, 1000, 6.0)

@@ -1,10 +1,12 @@
 """Lower bounds hold for every mechanism we have, follow the book's theorems, and use all that privacy allows."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx, fmpq
 
 from discreet import InvalidArgument
 from discreet.adversary import counter_error, least_error, lower_bounds, queries_error
@@ -67,6 +69,27 @@ def test_group_privacy_is_used_to_the_last_record() -> None:
             return 1 - b + math.expm1(log_all) * kept
 
         assert total(far) > 1 >= total(far + 1) - 1e-9
+
+
+@pytest.mark.parametrize("epsilon", ["1e-15", "3e-12", "1e-8", "0.5", "76.5", "720"])
+@pytest.mark.parametrize("delta", ["1e-300", "1e-6", "0.1", "0.9"])
+def test_packing_is_sound_at_the_ends_of_doubles(epsilon: str, delta: str) -> None:
+    """What one region more would need, in balls: the sum of the regions at Δ is certainly above 1."""
+    with ctx.workprec(4000):
+        e, d = (arb(fmpq(*Fraction(number).as_integer_ratio())) for number in (epsilon, delta))
+        for log_many in (math.log(2), 50.0, 7e5):
+            for beta in ("0.05", "0.9"):
+                b = arb(fmpq(*Fraction(beta).as_integer_ratio()))
+                far = lower_bounds.spread(log_many, epsilon, delta, beta)
+                kept = (-e * far).exp() * (1 - b) + d * (-e * far).expm1() / e.expm1()
+                assert far == 0 or kept > b / arb(log_many).expm1()
+
+
+def test_epsilon_beyond_doubles_is_refused_and_many_kinds_of_records_are_not() -> None:
+    for epsilon in ("1e-400", 10**400):
+        with pytest.raises(InvalidArgument, match="epsilon"):
+            lower_bounds.packing(5.0, epsilon)
+    assert queries_error(10, universe=2**2000, records=100, epsilon=1).least > 0
 
 
 def test_reconstruction_is_the_root_of_n_whatever_delta() -> None:

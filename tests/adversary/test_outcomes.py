@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.adversary.outcomes import encode
+from discreet.core.errors import InvalidArgument
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
@@ -24,6 +25,13 @@ class Colour(enum.Enum):
 class Point:
     x: int
     y: float
+
+
+class Held:
+    """An object that prints as its address."""
+
+    def __init__(self, held):
+        self.held = held
 
 
 def same(one, other):
@@ -50,6 +58,14 @@ def same(one, other):
         (0, None),
         ("a", "b"),
         ("a", b"a"),
+        ("a", "a\0"),
+        (b"a", b"a\0"),
+        ("\ud800", "\ud801"),
+        (np.bytes_(b"\xff"), np.bytes_(b"\xfe")),
+        (memoryview(b"a"), memoryview(b"b")),
+        (Fraction(10**400), Fraction(10**400) + 1),
+        (Decimal("sNaN"), Decimal("sNaN1")),
+        (Held(1), Held(2)),
         (1 << 70, (1 << 70) + 1),
         (1j, 1.0),
         (Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**30)),
@@ -84,6 +100,11 @@ def test_outputs_that_differ_look_different(one, other):
     assert not same(one, other)
     assert same(one, one)
     assert same(other, other)
+
+
+def test_an_iterator_is_refused():
+    with pytest.raises(InvalidArgument, match="list of what the iterator gives"):
+        encode([iter([1])])
 
 
 def test_addresses_of_objects_are_not_outputs():
@@ -137,6 +158,8 @@ def test_uint64_keeps_its_order():
     values = np.array([0, 1, 2**63, 2**64 - 1], np.uint64)
     (table,) = encode(values).tables.values()
     assert table.columns[0].tolist() == sorted(set(table.columns[0].tolist()))
+    assert table.names == ("output − 2^63",)
+    assert [number + 2**63 for number in table.columns[0].tolist()] == values.tolist()
 
 
 def test_empty_arrays_and_empty_tuples_have_no_columns():

@@ -70,6 +70,8 @@ def test_text_is_read_by_its_length():
 def test_fingerprints_tell_bit_patterns_apart():
     table = table_of(np.array([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0)]))
     assert len(set(fingerprint(table, (0,)).tolist())) == 4
+    surrogates = table_of(np.array(["\ud800", "\ud801"]))
+    assert len(set(fingerprint(surrogates, (0,)).tolist())) == 2
     wide = table_of(np.array([[1, 2], [2, 1], [1, 2]]))
     first, second, third = fingerprint(wide, (0, 1)).tolist()
     assert first == third != second

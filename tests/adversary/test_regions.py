@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from discreet.adversary.claims import claimed_between
 from discreet.adversary.foreign import Program, claimed
 from discreet.adversary.neighbours import Numbers, worst_pair
 from discreet.adversary.power import Terms
@@ -10,7 +11,7 @@ from discreet.adversary.regions import Region
 from discreet.adversary.tradeoff import border
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
-from discreet.mechanisms import Laplace
+from discreet.mechanisms import Gaussian, Laplace
 
 
 def holds(region: Region, p: float, q: float) -> bool:
@@ -87,6 +88,34 @@ def test_claims_are_read_off_mechanisms():
     assert claimed(Approximate()) == ApproxDP(1, "1e-6")
     assert claimed(Laplace.for_epsilon(2)) == PureDP(2)
     assert claimed(len) is None
+
+
+def test_claims_are_for_the_data_sets_at_hand():
+    class Measurement:
+        output_measure = "MaxDivergence"
+
+        def __init__(self, input_metric):
+            self.input_metric = input_metric
+
+        def map(self, distance):
+            return distance
+
+    replaced, added = Numbers(0, 9, rows=3).pairs(), Numbers(0, 9, 3, "add_remove").pairs()
+    rows = Measurement("SymmetricDistance()")
+    assert (claimed_between(rows, replaced), claimed_between(rows, added)) == (PureDP(2), PureDP(1))
+    assert claimed_between(Measurement("ChangeOneDistance()"), replaced) == PureDP(1)
+    assert claimed_between(Measurement("AbsoluteDistance(f64)"), Numbers(0, 9, odd=True).pairs()) == PureDP(9)
+    assert claimed_between(Measurement("L1Distance(i32)"), [([0, 1], [2, 5])]) == PureDP(6)
+    assert 5 < claimed_between(Measurement("L2Distance(f64)"), [([0, 1], [3, 5])]).epsilon < 5.01
+    assert claimed_between(Measurement("of another kind"), replaced) is None
+
+
+@pytest.mark.parametrize("noise", [Laplace.for_epsilon(1), Gaussian.for_zcdp(1)], ids=["laplace", "gaussian"])
+def test_a_pair_beyond_the_sensitivity_is_no_evidence(noise):
+    assert claimed_between(noise, [(0, 1), (0, float("nan"))]) == noise.loss
+    for pair in ((0, 100), ([1, 2], [1, 2, 3]), ([0, 0], [1, 1])):
+        with pytest.raises(InvalidArgument, match="at most 1 apart"):
+            claimed_between(noise, [(0, 1), pair])
 
 
 def test_a_program_that_hangs_is_stopped():

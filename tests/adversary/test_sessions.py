@@ -1,6 +1,7 @@
 """The audit of a session passes ours, reads no private row, and catches faults planted in it one at a time."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 from unittest.mock import patch
 
@@ -12,7 +13,7 @@ from tests.sql.faults import planted
 import discreet as dc
 from discreet.adversary.sessions import SessionAudit, audit_session, usual_questions
 from discreet.adversary.twins import PROFILES
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.session import Session
 from discreet.sql import measurement
 from discreet.sql.groups import Groups
@@ -64,6 +65,32 @@ def test_a_refused_question_is_refused_alike():
     assert one.passed
     assert one.loss is None
     assert "Refused" in one.verdict
+
+
+def test_a_question_that_the_budget_forbids_is_not_called_sound():
+    with opened() as session:
+        [one] = audit_session(session, [COUNTS], epsilon=4, runs=0, profiles=("most",)).questions
+    assert one.passed
+    assert one.refused is not None
+    assert one.verdict.startswith("Refused")
+
+
+@pytest.mark.parametrize("ask", ["sql", "_ask"])
+def test_refusals_that_follow_the_rows_are_caught(ask):
+    """In other words on a neighbour, or on one of the two only."""
+    turns = count()
+
+    def refusing(self, *arguments, **given):
+        turn = next(turns)
+        if ask == "_ask" and turn % 2:
+            return original(self, *arguments, **given)
+        raise Unsupported("the question", f"it met {turn} rows", "ask another")
+
+    original = getattr(Session, ask)
+    with patch.object(Session, ask, refusing):
+        [one] = audited(COUNTS, "most").questions
+    assert not one.passed
+    assert one.verdict.startswith("BROKEN")
 
 
 def test_usual_questions_can_be_asked():

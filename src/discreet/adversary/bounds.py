@@ -24,7 +24,8 @@ Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
 """Relative widening of each bound: far above the error of the inverse beta function (checked against exact
-binomial sums), far below anything that matters to an audit."""
+binomial sums), far below anything that matters to an audit. Where that function fails, for α far below 10⁻¹⁰⁰, a bound
+says nothing."""
 
 
 def proportion_low(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -34,7 +35,7 @@ def proportion_low(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Floa
     seen, runs = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(trials, np.float64))
     some = np.maximum(seen, 1e-300)
     low: Floats = np.where(seen > 0, betaincinv(some, runs - seen + 1, alpha), 0.0)
-    return low * (1 - _SLACK)
+    return np.nan_to_num(low * (1 - _SLACK), nan=0.0)
 
 
 def proportion_high(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Floats:
@@ -44,7 +45,7 @@ def proportion_high(hits: ArrayLike, trials: ArrayLike, alpha: ArrayLike) -> Flo
     seen, runs = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(trials, np.float64))
     missed = np.maximum(runs - seen, 1e-300)
     high: Floats = np.where(seen < runs, betainccinv(seen + 1, missed, alpha), 1.0)
-    return np.minimum(high * (1 + _SLACK), 1.0)
+    return np.nan_to_num(np.minimum(high * (1 + _SLACK), 1.0), nan=1.0)
 
 
 def wilson(hits: Floats, trials: float, z: float) -> tuple[Floats, Floats]:

@@ -28,18 +28,25 @@ References: Hardt, Talwar 2010; De 2012; Dinur, Nissim 2003; Dwork, Naor, Pitass
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from math import exp, expm1, inf, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive, probability
+from discreet.core.rounding import float_up
 
 __all__ = ["all_subsets", "arbitrary", "counter", "hadamard", "packing", "reconstruction", "spread"]
 
 BETA = "0.05"
 SLACK = 1 - 1e-9
 """What numbers are held below their computed values, so that rounding never makes a bound too large."""
+SMALLEST = Fraction(1, 10**15)
+"""The least ε, and one over the largest."""
+LONGEST = 1 << 60
+"""Codewords are no longer, however many kinds of records there are."""
 Doubles = NDArray[np.float64]
 
 
@@ -48,11 +55,16 @@ def spread(log_many: float, epsilon: Exactable, delta: Exactable = 0, beta: Exac
     e, d, b = _terms(epsilon, delta, beta)
     if log_many <= 0:
         return 0
-    others = log_many + math.log1p(-exp(-log_many))
-    extra = d / expm1(e) if e < 700 else 0.0
-    # e^(−εΔ)·(1 − β + extra) > β/(M − 1) + extra
-    needed = np.logaddexp(log(b) - others, log(extra) if extra else -inf)
-    return max(0, math.ceil((log(1 - b + extra) - float(needed)) * SLACK / e) - 1)
+    # e^(−εΔ)·(1 − β + extra) > share + extra, with share = β/(M − 1) and extra = δ/(e^ε − 1)
+    log_share = log(b) - log_many - math.log1p(-exp(-log_many))
+    log_extra = log(d) - e - log(-expm1(-e)) if d else -inf
+    if log_extra > 0:
+        # Nearly equal logarithms would leave nothing but their rounding, for small ε.
+        share, shrunk = exp(log_share), exp(-log_extra)
+        room = math.log1p((1 - b - share) * shrunk / (1 + share * shrunk))
+    else:
+        room = float(np.logaddexp(log(1 - b), log_extra) - np.logaddexp(log_share, log_extra))
+    return max(0, math.ceil(room * SLACK / e) - 1)
 
 
 def packing(
@@ -89,7 +101,7 @@ def arbitrary(
     and all are within g·l of it. The least error is then r; the book's constants give ℓ/(38,400·ε) for ℓ = min(k,
     universe).
     """
-    k, d = natural("queries", queries), natural("universe", universe)
+    k, d = natural("queries", queries), min(natural("universe", universe), LONGEST)
     room = inf if records is None else natural("records", records)
     best = 0.0
     for length in sorted({min(d, max(2, round(d * 2.0**-step))) for step in range(40)}):
@@ -183,8 +195,11 @@ def _mistakes(epsilon: Exactable, delta: Exactable, copies: int) -> float:
 
 
 def _terms(epsilon: Exactable, delta: Exactable, beta: Exactable) -> tuple[float, float, float]:
-    chance = probability("delta", delta, zero=True)
-    return float(positive("epsilon", epsilon)), float(chance), float(probability("beta", beta))
+    chance, e = probability("delta", delta, zero=True), positive("epsilon", epsilon)
+    if not SMALLEST <= e <= 1 / SMALLEST:
+        bound = f"between {float(SMALLEST):g} and {float(1 / SMALLEST):g}"
+        raise InvalidArgument("epsilon", epsilon, bound, "give an ε that doubles can compute with")
+    return float(e), float_up(chance), float(probability("beta", beta))
 
 
 def _entropy(share: float) -> float:

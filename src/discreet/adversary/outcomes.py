@@ -16,8 +16,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import hashlib
+import math
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core.errors import InvalidArgument
 from discreet.core.mechanism import Release
 
 __all__ = ["Column", "Outcomes", "Table", "encode", "table_of"]
@@ -116,7 +118,9 @@ def table_of(array: NDArray[Any], name: str = "output") -> Table:
         return Table(parts[0].names + parts[1].names, parts[0].columns + parts[1].columns, rows)
     flat = _plain(array).reshape(rows, -1) if array.ndim > 1 else _plain(array)[:, None]
     places = [list(place) for place in np.ndindex(array.shape[1:])]
-    return Table(tuple(f"{name}{place or ''}" for place in places), tuple(flat[:, i] for i in range(len(places))), rows)
+    shift = " − 2^63" if array.dtype.kind == "u" and array.dtype.itemsize == 8 else ""
+    names = tuple(f"{name}{place or ''}{shift}" for place in places)
+    return Table(names, tuple(flat[:, i] for i in range(len(places))), rows)
 
 
 def _plain(array: NDArray[Any]) -> Column:
@@ -130,7 +134,9 @@ def _plain(array: NDArray[Any]) -> Column:
         return array.astype(np.int64, copy=False)
     if kind in "mM":
         return array.view(np.int64)
-    if kind in "US":
+    if kind == "S":
+        return np.char.decode(array, "latin-1")
+    if kind == "U":
         return array.astype(str)
     texts = [_text(repr(item)) for item in array.ravel().tolist()]
     return np.array(texts, dtype=str).reshape(array.shape)
@@ -200,11 +206,11 @@ def _parts(output: Any) -> tuple[str, tuple[Any, ...]]:
         return "float", (float(output),)
     if isinstance(output, complex):
         return "complex", (output.real, output.imag)
-    if isinstance(output, str | bytes):
-        text = output if isinstance(output, str) else output.decode("latin-1")
+    if isinstance(output, str | bytes | memoryview):
+        text = output if isinstance(output, str) else bytes(output).decode("latin-1")
         return type(output).__name__, (_text(text),)
     if isinstance(output, Fraction | Decimal):
-        return type(output).__name__, (float(output), _text(str(output)))
+        return type(output).__name__, (_near(output), _text(str(output)))
     if isinstance(output, BaseException):
         return f"raises {type(output).__name__}", (_text(str(output)),)
     if isinstance(output, Release):
@@ -214,7 +220,8 @@ def _parts(output: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 def _parts_of_container(output: Any) -> tuple[str, tuple[Any, ...]]:
-    name = type(output).__name__
+    made: Any = type(output)
+    name = made.__name__
     if isinstance(output, tuple | list):
         parts = [_parts(item) for item in output]
         kinds = [kind for kind, _ in parts]
@@ -234,6 +241,15 @@ def _parts_of_container(output: Any) -> tuple[str, tuple[Any, ...]]:
         if callable(getattr(output, method, None)):
             kind, leaves = _parts(getattr(output, method)())
             return f"{name} as {kind}", leaves
+    if isinstance(output, Iterator):
+        remedy = "return a list of what the iterator gives"
+        raise InvalidArgument("mechanism", f"an output of type {name}", "something that can be read twice", remedy)
+    if hasattr(output, "__array__"):
+        kind, leaves = _parts(np.asarray(output))
+        return f"{name} as {kind}", leaves
+    if made.__repr__ is object.__repr__ and hasattr(output, "__dict__"):
+        kind, leaves = _parts(vars(output))
+        return f"{name} as {kind}", leaves
     return name, (_text(_ADDRESS.sub("", repr(output))),)
 
 
@@ -242,10 +258,20 @@ def _leaves_of_array(row: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _text(text: str) -> str:
-    """The text, or for a long one its beginning and a digest of the whole."""
-    if len(text) <= _LONG_TEXT:
+    """The text, or its beginning and a digest of the whole: of long ones, and of those with NULs, which arrays drop."""
+    if len(text) <= _LONG_TEXT and "\0" not in text:
         return text
-    return f"{text[:40]}… {hashlib.blake2b(text.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    return f"{text[:40]}… {hashlib.blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=8).hexdigest()}"
+
+
+def _near(number: Fraction | Decimal) -> float:
+    """The number as a double, wherever it lies."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+    except ValueError:
+        return math.nan
 
 
 def _terms_of(release: Release) -> str:

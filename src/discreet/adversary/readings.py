@@ -60,7 +60,7 @@ def combined(table: Table) -> Iterator[Reading]:
     width = len(table.numeric)
     if width < 2:
         return
-    yield Reading("the sum of the coordinates", lambda t: t.numbers.sum(axis=1))
+    yield Reading("the sum of the coordinates", _sum)
     yield Reading("the largest coordinate", lambda t: t.numbers.max(axis=1))
     yield Reading("the smallest coordinate", lambda t: t.numbers.min(axis=1))
     yield Reading("the place of the largest coordinate", lambda t: t.numbers.argmax(axis=1))
@@ -100,7 +100,8 @@ def fingerprint(table: Table, columns: Sequence[int]) -> NDArray[np.int64]:
     mixed = np.full(table.rows, 0x9E3779B97F4A7C15, np.uint64)
     for values in (table.columns[index] for index in columns):
         if values.dtype.kind == "U":
-            bits = np.fromiter((zlib.crc32(text.encode("utf-8", "replace")) for text in values.tolist()), np.uint64)
+            texts = (text.encode("utf-8", "surrogatepass") for text in values.tolist())
+            bits = np.fromiter(map(zlib.crc32, texts), np.uint64)
         else:
             bits = np.ascontiguousarray(values).view(np.uint64)
         mixed = (mixed ^ bits) * np.uint64(0xFF51AFD7ED558CCD)
@@ -131,10 +132,12 @@ def logistic(left: Table, right: Table, columns: Sequence[int], rows: int = 50_0
     both, came = both[finite], came[finite]
     if len(both) < 10 * len(columns):
         return None
-    centre, spread = np.median(both, axis=0), np.maximum(both.std(axis=0), 1e-12)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread = np.median(both, axis=0), np.maximum(both.std(axis=0), 1e-12)
 
     def standard(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        clipped = np.clip((numbers - centre) / spread, -10, 10)
+        with np.errstate(over="ignore", invalid="ignore"):
+            clipped = np.clip((numbers - centre) / spread, -10, 10)
         return np.column_stack([np.ones(len(numbers)), np.nan_to_num(clipped)])
 
     design = standard(both)
@@ -157,6 +160,11 @@ def score(codes: list[Callable[[Table], NDArray[np.intp]]], ratios: list[NDArray
         return total
 
     return Reading("a naive Bayes score of the coordinates", read)
+
+
+def _sum(table: Table) -> Column:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(table.numbers.sum(axis=1))
 
 
 def _rises(table: Table) -> Column:

@@ -50,7 +50,7 @@ class QuestionAudit:
 
     question: str
     loss: Loss | None
-    """What its certificate would state; None if it is refused."""
+    """What its certificate would state; None if it is refused before that is known."""
     refused: str | None
     faults: tuple[str, ...]
     """What was found wrong, with the profile of the unit that showed it."""
@@ -70,10 +70,10 @@ class QuestionAudit:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        if self.refused is not None:
-            return f"Refused before any charge, on all neighbours alike: {self.refused}"
         if self.faults:
             return f"BROKEN: {self.faults[0]}"
+        if self.refused is not None:
+            return f"Refused before any charge, on all neighbours alike: {self.refused}"
         if self.audit is not None and self.audit.refuted:
             return self.audit.verdict
         if not self.strain:
@@ -175,6 +175,7 @@ class _Replayer:
         named = {**_public_values(public), **_named_in(text)}
         self.maker = Maker(self.catalog, self.unit, named, public, seed)
         self.planned: Asked | None = None
+        self.answered = False
         self.faults: list[str] = []
         self.best: tuple[float, str, Groups, Groups] | None = None
         self.refusals: set[str] = set()
@@ -186,11 +187,11 @@ class _Replayer:
             self._pair(profile)
             if progress is not None:
                 progress((place + 1) / len(profiles) * (0.5 if runs else 1.0))
-        refused = self.refusals.pop() if self.planned is None and len(self.refusals) == 1 else None
+        refused = self.refusals.pop() if not self.answered and len(self.refusals) == 1 else None
         if self.refusals:
             self.faults.append(f"refused for some neighbours only, or for different reasons: {self.refusals.pop()}")
         found = None
-        if runs and self.planned is not None and self.best is not None:
+        if runs and refused is None and self.planned is not None and self.best is not None:
             step = None if progress is None else _within(progress, 0.5, 0.5)
             found = self._distinguished(self.planned, self.best[2:], runs, confidence, step)
         loss = None if self.planned is None else self.planned.loss
@@ -232,9 +233,14 @@ class _Replayer:
             outcomes.append(answered(session, self.text, self.epsilon, Entropy.for_tests(0), quote.events))
         mine, theirs = outcomes
         if isinstance(mine, Answer) and isinstance(theirs, Answer):
+            self.answered = True
             alike(plans[0], mine, theirs)
         elif type(mine) is not type(theirs):
             raise CheckFailed("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
+        elif str(mine) != str(theirs):
+            raise CheckFailed("shape", f"{type(mine).__name__} on both, in other words on a neighbour")
+        else:
+            self.refusals.add(str(mine))
 
     def _moved(self, profile: str, sessions: tuple[Session, Session], plans: tuple[Asked, Asked]) -> None:
         try:

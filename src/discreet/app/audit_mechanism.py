@@ -55,7 +55,8 @@ def mechanism(
         raise typer.BadParameter("give MODULE:NAME, or --command with a program")
     if (d is None) != (d_prime is None) or (d is None) == (domain is None):
         raise typer.BadParameter("give --d and --d-prime, or --domain")
-    from discreet.adversary.foreign import Program, claimed, loaded
+    from discreet.adversary.claims import claimed_between
+    from discreet.adversary.foreign import Program, loaded
     from discreet.adversary.neighbours import Numbers, worst_pair
     from discreet.app.exhibit import check_files, print_json, telling, write
 
@@ -63,12 +64,12 @@ def mechanism(
     options = dict(_option(given) for given in option or ())
     program = None if command is None else Program(command)
     found_in_python = None if target is None else loaded(target, options)
-    claim = _claim(epsilon, delta, rho) or (None if target is None else claimed(found_in_python))
     if domain is None:
         pairs = [(_json("--d", d), _json("--d-prime", d_prime))]
     else:
         low, high = _ends(domain)
         pairs = Numbers(low, high, rows, _relation(neighbours), odd).pairs()
+    claim = _claim(epsilon, delta, rho) or (None if target is None else claimed_between(found_in_python, pairs))
     title = f"Audit of {target or command}"
     if found_in_python is not None and (raised := _raised(found_in_python, pairs[:FIRST], always=True)):
         _refused(f"NOTHING: {raised}", title, html, as_json)

@@ -152,6 +152,10 @@ class Session:
         """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
         return self._engine.progress()
 
+    def cancel(self) -> None:
+        """Stop the running statement, from another thread: its `sql` raises KeyboardInterrupt; ask it again."""
+        self._engine.cancel()
+
     @property
     def spent(self) -> Loss:
         """What was charged so far, all composed."""

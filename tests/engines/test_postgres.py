@@ -162,7 +162,7 @@ def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
         honest = engine.run
 
         def slow(statement: str) -> Any:
-            threading.Timer(0.2, engine.cancel).start()
+            threading.Timer(0.2, session.cancel).start()
             return honest(SLOW)
 
         engine.run = slow

@@ -4,6 +4,7 @@ limited; and what is wrong is said before anything is charged."""
 import datetime
 import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -293,8 +294,8 @@ def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
         def stop() -> None:
             while engine.progress() is None and not over.wait(0.02):
                 continue
-            seen.append(engine.progress())
-            engine.cancel()
+            seen.append(session.progress())
+            session.cancel()
 
         engine.run = lambda statement: honest(SLOW)
         stopper = threading.Thread(target=stop, daemon=True)
@@ -309,6 +310,68 @@ def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
         assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
         assert session.spent == before
         assert running().sparkContext.getLocalProperty("spark.jobGroup.id") is None
+
+
+def test_a_signal_is_no_failure_whatever_its_jobs_end_with(tmp_path: Path) -> None:
+    def stop(number: int, at: object) -> None:
+        try:
+            running().sparkContext.cancelAllJobs()
+        finally:
+            raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGINT, stop)
+    over = threading.Event()
+    try:
+        with dc.connect(running(), **facts(tmp_path)) as session:
+            engine: Any = session._engine
+            honest = engine.run
+
+            def interrupted() -> None:
+                while session.progress() is None and not over.wait(0.02):
+                    continue
+                os.kill(os.getpid(), signal.SIGINT)
+
+            engine.run = lambda statement: honest(SLOW)
+            thread = threading.Thread(target=interrupted, daemon=True)
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+            over.set()
+            thread.join(30)
+            engine.run = honest
+            before = session.spent
+            assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
+            assert session.spent == before
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def test_a_signal_that_came_before_a_statement_does_not_excuse_its_failure() -> None:
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+            Spark(running()).run("SELECT 1 / id FROM RANGE(1)")
+
+
+def test_a_session_that_was_stopped_is_refused() -> None:
+    class Stopped:
+        version = "4.0.0"
+
+        def sql(self, text: str) -> object:
+            raise RuntimeError("a page of Java")
+
+    with pytest.raises(InvalidArgument, match=r"not stopped; make a new one"):
+        Spark(Stopped())
+
+
+def test_tables_that_are_named_as_existing_exist(tmp_path: Path) -> None:
+    held = running().sql("SELECT 1 AS patient")
+    with dc.connect(held, **facts(tmp_path, table="held", values={}, bounds={})):
+        for wanted, told in (("hospital.visit", "hospital.visits"), ("elsewhere.visits", "existing: hospital.visits$")):
+            with pytest.raises(InvalidArgument, match=told) as caught:
+                Spark(running()).add("visits", wanted)
+            assert "discreet_" not in str(caught.value)
 
 
 def test_a_time_limit_is_a_failure(tmp_path: Path) -> None:
@@ -399,7 +462,7 @@ def test_functions_of_the_session_do_not_stand_in_for_those_of_spark(tmp_path: P
     with dc.connect(running(), **facts(tmp_path)) as session:
         running().udf.register("floor", lambda value: 0)
         try:
-            with pytest.raises(EngineUnavailable, match="the function floor must be that of Spark"):
+            with pytest.raises(EngineUnavailable, match="function='floor' must be that of Spark; DROP"):
                 session.sql("SELECT SUM(cost) AS s FROM visits", epsilon=1)
         finally:
             running().sql("DROP TEMPORARY FUNCTION floor")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -118,6 +119,9 @@ class Spark(Tables[_Held]):
         self._home = Home()
         self._jobs: Jobs | None = None
         self._cancelled = False
+        if not _is_alive(self._session):
+            remedy = "make a new one: SparkSession.builder.getOrCreate()"
+            raise InvalidArgument("source", "a session of Spark", "one that runs, and was not stopped", remedy)
         version = str(self._session.version)
         if int(version.split(".")[0]) < OLDEST:
             raise InvalidArgument("source", f"Spark {version}", f"version {OLDEST} or later", "use a newer one")
@@ -199,7 +203,7 @@ class Spark(Tables[_Held]):
         with self._lock:
             self._cancelled = False
             session = self._alive()
-            lost = False
+            lost, before = False, sys.exception()
             try:
                 self._check_settings()
                 _check_functions(session, statement)
@@ -208,8 +212,10 @@ class Spark(Tables[_Held]):
                     found = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
                     return whole_rows(zip(*(column.to_pylist() for column in found.columns), strict=True))
             except InvalidArgument as error:
-                raise EngineUnavailable(f"{error.value} must be {error.bound}") from None
-            except Exception:
+                raise EngineUnavailable(str(error)) from None
+            except Exception as error:
+                # By Ctrl-C pyspark stops the jobs, and what they fail with can take the place of the signal.
+                self._cancelled = self._cancelled or _is_interrupted(error, before)
                 lost = not self._cancelled and not _is_alive(session)
                 if not self._cancelled and not lost:
                     raise
@@ -347,7 +353,7 @@ def _check_functions(session: Any, statement: str) -> None:
     """That no function of the session has the name of one that a statement uses: some versions would take that."""
     own = {str(row[0]).lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
     for name in sorted(own & {word.lower() for word in re.findall(r"\b([A-Z][A-Z0-9_]+)\(", statement)}):
-        raise InvalidArgument("session", f"the function {name}", "that of Spark", f"DROP TEMPORARY FUNCTION {name}")
+        raise InvalidArgument("function", name, "that of Spark", f"DROP TEMPORARY FUNCTION {name}")
 
 
 def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
@@ -373,6 +379,15 @@ def _files(frame: Any) -> list[str]:
         return sorted(frame.inputFiles())
     except Exception:
         return []
+
+
+def _is_interrupted(error: BaseException | None, before: BaseException | None) -> bool:
+    """Whether a signal came on the way to an error; what was already being handled `before` does not count."""
+    while error is not None and error is not before:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__context__
+    return False
 
 
 def _is_alive(session: Any) -> bool:

@@ -134,9 +134,11 @@ def _near(session: Any, parts: tuple[str, ...]) -> list[str]:
     """Names of tables beside the one that is wanted, or else of the same name in other schemas."""
     inside, before = (f" IN {quoted(parts[:-1])}", ".".join(parts[:-1]) + ".") if parts[1:] else ("", "")
     try:
-        return sorted(before + row[1] for row in session.sql(f"SHOW TABLES{inside}").collect())
+        rows = session.sql(f"SHOW TABLES{inside}").collect()
+        return sorted(row[1] if row[2] else before + row[1] for row in rows if not row[1].startswith("discreet_"))
     except Exception:
-        return sorted(f"{row[0]}.{parts[-1]}" for row in session.sql("SHOW DATABASES").collect())
+        others = [f"{row[0]}.{parts[-1]}" for row in session.sql("SHOW DATABASES").collect()]
+        return sorted(name for name in others if session.catalog.tableExists(quoted(named(name))))
 
 
 def place(session: Any, name: str) -> str:

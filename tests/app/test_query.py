@@ -11,6 +11,7 @@ import pytest
 from tests.app.commands import CANARY, COUNT, INIT, Commands
 
 from discreet.certificate import verify
+from discreet.engines.duckdb import DuckDB
 
 
 def test_an_answer_has_intervals_a_plot_its_cost_and_what_is_left(run: Commands) -> None:
@@ -21,6 +22,22 @@ def test_an_answer_has_intervals_a_plot_its_cost_and_what_is_left(run: Commands)
     assert "cost" in said
     assert "% used" in said
     assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_a_question_that_was_stopped_says_that_it_is_paid_for_once(
+    run: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(self: DuckDB, statement: str) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDB, "run", stopped)
+        said = run("query", COUNT, "--epsilon", "0.5", code=130)
+    assert said.stderr == (
+        "discreet: stopped; what was charged stays charged, and the same question again is paid for once\n"
+    )
+    run("query", COUNT, "--epsilon", "0.5")
+    assert "16.7 %" in run("budget").stdout
 
 
 def test_numbers_are_aligned(run: Commands) -> None:

@@ -36,6 +36,8 @@ __all__ = [
 
 ORDER = ("init", "add", "query", "price", "synth", "budget", "ledger", "registry", "verify", "attack", "audit", "demo")
 
+CHARGING = ("query", "synth")
+
 
 class Reporting(TyperGroup):
     """Commands whose errors become one message and an exit code, never a traceback."""
@@ -57,6 +59,11 @@ class Reporting(TyperGroup):
         try:
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            if ctx.invoked_subcommand in CHARGING:
+                said = "stopped; what was charged stays charged, and the same question again is paid for once"
+                typer.secho(f"discreet: {said}", err=True, fg="red")
             raise
         except Exception as error:
             if hasattr(error, "format_message"):

@@ -4,6 +4,8 @@
 (True, False)
 >>> stripped("postgresql://ann:secret@data.example/hospital?sslmode=require")
 'postgresql://data.example/hospital'
+>>> remedy_for("server does not support SSL, but SSL was required")
+"let the server's ssl, and sslmode and sslrootcert of the address, agree about encryption"
 """
 
 from __future__ import annotations
@@ -64,6 +66,8 @@ def remedy_for(failure: str) -> str:
     said = failure.lower()
     if "password" in said or "authentication" in said or "pg_hba" in said:
         return "put the right password into .pgpass or PGPASSWORD, and see to the server's pg_hba.conf"
+    if "ssl" in said or "certificate" in said:
+        return "let the server's ssl, and sslmode and sslrootcert of the address, agree about encryption"
     if "does not exist" in said:
         return "the database or the role does not exist: correct the address"
     if "translate host name" in said or "resolve" in said:

@@ -104,7 +104,8 @@ class Table:
         for omitted, kind in self.omitted:
             if omitted.lower() == name.lower():
                 bound = f"of a type that queries can use; it is {kind}"
-                raise InvalidArgument("column", name, bound, "have the steward declare its type in `types`")
+                remedy = "have the steward declare its type in `types`, or on a server CAST it in a view"
+                raise InvalidArgument("column", name, bound, remedy)
 
     @property
     def names(self) -> tuple[str, ...]:

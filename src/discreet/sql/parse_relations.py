@@ -82,6 +82,8 @@ def _source(node: exp.Expr, context: Context) -> Rows | Query:
         return _called(inside, "" if alias is None else alias.name, labels, node)
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise refuse(node, "it is not a table that was registered", "name a table, or a subquery in parentheses")
+    if node.args.get("db") is not None:
+        raise refuse(node, "tables have their names of this session here, without a schema", f"write {node.name}")
     only(node, "this", "alias")
     name = node.name
     known = context.named.get(name.lower())

@@ -115,7 +115,12 @@ REFUSALS: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
         "move it there, or JOIN the table",
     ),
     (
-        (exp.Subquery, exp.Select, exp.Any, exp.All),
+        (exp.Any, exp.All),
+        "values are compared with a list by IN",
+        "write x IN (1, 2), or x NOT IN (1, 2)",
+    ),
+    (
+        (exp.Subquery, exp.Select),
         "a subquery that stands for a value would need a release of its own",
         "ask two questions, or JOIN",
     ),

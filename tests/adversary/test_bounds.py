@@ -77,10 +77,22 @@ def test_epsilon_and_delta_follow_the_definition():
     assert delta_from(1.0, 1e-300, 800.0) == 0
 
 
+@pytest.mark.parametrize("more", [5 * 2.0**-52, 1.001349381191119e-08, 2.0**-10, 1.0, 1024.0])
+def test_renyi_bound_is_not_above_the_divergence(more):
+    """A claim at orders near 1 is not refuted by what rounding adds."""
+    with ctx.workprec(300):
+        for p, q in ((0.39669531314546874, 0.27181249573271143), (0.2035, 0.2034), (1.0, 0.2), (0.9, 1e-12)):
+            a, b, order = arb(p), arb(q), 1 + more
+            coins = a**order * b ** (1 - arb(order))
+            coins += (1 - a) ** order * (1 - b) ** (1 - arb(order)) if p < 1 else 0
+            assert renyi_from(p, q, order) <= coins.log() / (arb(order) - 1) * (1 + 1e-10)
+
+
 def test_renyi_bound_is_the_divergence_of_two_coins():
     p, q, order = 0.7, 0.2, 3.0
     direct = math.log(p**order * q ** (1 - order) + (1 - p) ** order * (1 - q) ** (1 - order)) / (order - 1)
     assert renyi_from(p, q, order) == pytest.approx(direct)
     assert renyi_from(q, p, order) == 0
+    assert renyi_from(p, q, 1.0) == pytest.approx(0.7 * math.log(3.5) + 0.3 * math.log(0.375))
     assert renyi_from(1.0, 0.25, 2.0) == pytest.approx(math.log(4))
     assert renyi_from(0.5, 0.0, 2.0) == math.inf

@@ -13,7 +13,6 @@ asymptotic). From P(E) ≥ p and Q(E) ≤ q follow lower bounds on ε, δ and on
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,7 +77,14 @@ def renyi_from(p_low: float, q_high: float, order: float) -> float:
         return 0.0
     if q_high <= 0:
         return math.inf
-    heads = order * math.log(p_low) + (1 - order) * math.log(q_high)
-    tails = order * math.log1p(-p_low) + (1 - order) * math.log1p(-q_high) if p_low < 1 else -math.inf
-    total: Any = np.logaddexp(heads, tails)
-    return max(0.0, float(total) / (order - 1))
+    more, gap = order - 1, p_low - q_high
+    heads = math.log1p(gap / q_high)
+    tails = math.log1p(-gap / (1 - q_high)) if p_low < 1 else -math.inf
+    if more * heads > 1:
+        left = math.log1p(-p_low) + more * tails if p_low < 1 else -math.inf
+        return max(0.0, float(np.logaddexp(math.log(p_low) + more * heads, left)) / more)
+    # The logarithm of a number near 1, from what it is above 1; at order 1 what is left is the relative entropy.
+    if more <= 0:
+        return max(0.0, p_low * heads + ((1 - p_low) * tails if p_low < 1 else 0.0))
+    above = p_low * math.expm1(more * heads) + (1 - p_low) * math.expm1(more * tails)
+    return max(0.0, math.log1p(above) / more)

@@ -26,6 +26,13 @@ def test_identical_mechanisms_give_zero():
     assert "no event was found" in str(found)
 
 
+def test_noise_that_comes_again_is_refused():
+    """Run by run its law is right, and whoever starts it again takes it off."""
+    with pytest.raises(InvalidArgument, match="known to everybody"):
+        audit(None, 0, 1, samples=400, batch=lambda data, n: data + np.random.default_rng(0).geometric(0.3, n))
+    assert audit(None, 0, 1, samples=400, batch=lambda data, n: np.arange(n) < 1).epsilon == 0
+
+
 def test_a_coin_is_judged_close_to_its_ratio():
     found = audit(None, 0, 1, samples=200_000, batch=coin({0: 0.75, 1: 0.25}))
     assert 0.95 * math.log(3) < found.epsilon < math.log(3)

@@ -67,6 +67,11 @@ def test_testing_on_the_runs_that_chose_the_event_would_accuse():
     accused = 0
     for _ in range(40):
         kept = {data: many_outputs(data, 500, rng) for data in (0, 1)}
-        found = audit(None, 0, 1, samples=2000, confidence=1 - DOUBT, batch=lambda d, n, k=kept: np.resize(k[d], n))
+
+        def again(data, n, kept=kept):
+            """In another order: runs that come again one by one are refused."""
+            return rng.permutation(np.resize(kept[data], n))
+
+        found = audit(None, 0, 1, samples=2000, confidence=1 - DOUBT, batch=again)
         accused += found.epsilon > 0
     assert accused > binom.isf(1e-9, 40, DOUBT)

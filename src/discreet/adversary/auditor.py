@@ -13,7 +13,8 @@ and in 0 % of those on D′ (2000 runs on each)
 >>> audit(lambda data: "same", 0, 1, samples=2000).epsilon
 0.0
 
-The mechanism must be a function of its data and of fresh randomness: runs are taken to be independent. Every
+The mechanism must be a function of its data and of fresh randomness: runs are taken to be independent, and one that
+gives the same outputs again is refused. Every
 output counts, and an exception is an output. `batch(data, n)` gives n independent outputs at once, as an array whose
 first axis has length n or as a list; 10⁷ runs are then a matter of seconds.
 """
@@ -29,6 +30,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.adversary.freshness import repeated
 from discreet.adversary.outcomes import Features, Outcomes, encode
 from discreet.adversary.power import Terms
 from discreet.adversary.regions import Region
@@ -160,6 +162,9 @@ def audit(
 
     learned = draw(d, learning), draw(d_prime, learning)
     chosen_on = draw(d, choosing), draw(d_prime, choosing)
+    if any(repeated(*draws) for draws in zip(learned, chosen_on, strict=True)):
+        remedy = "seed it from the operating system: noise that comes again is known to everybody"
+        raise InvalidArgument("mechanism", "the same outputs again", "fresh randomness whenever it is run", remedy)
     terms = Terms(total - learning - choosing, alpha, spared)
     tested = best_events(partitions(*learned), learned, chosen_on, terms, FINALISTS)
     counted = _count(tested, draw, (d, d_prime), terms.trials)

@@ -231,6 +231,8 @@ def test_a_table_that_lies_elsewhere_by_now_has_other_books(tmp_path: Path) -> N
         running().sql("INSERT INTO hospital.moving VALUES (3, 4)")
         assert sessions[name].price(f"SELECT COUNT(*) AS n FROM {name}", epsilon=1)
     running().sql("DROP TABLE hospital.moving")
+    with pytest.raises(InvalidArgument, match="see whether it is there"):
+        sessions["moving"].price("SELECT COUNT(*) AS n FROM moving", epsilon=1)
     running().sql(made.format(tmp_path / "there"))
     for name, session in sessions.items():
         with session, pytest.raises(InvalidArgument, match="what it was when the session began"):
@@ -484,6 +486,9 @@ def test_old_versions_missing_drivers_and_missing_java_are_said(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(InvalidArgument, match="openjdk"):
         dc.connect("spark://127.0.0.1:1", **facts(tmp_path))
+    with pytest.raises(InvalidArgument, match=r"source='127.0.0.1:1' must be .* a Spark that lets us in") as caught:
+        dc.connect("sc://127.0.0.1:1/;token=hidden", **facts(tmp_path))
+    assert "hidden" not in str(caught.value)
 
 
 def test_what_the_engine_cannot_do_is_refused_before_it_is_charged(tmp_path: Path) -> None:

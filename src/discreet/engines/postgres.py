@@ -176,8 +176,7 @@ class Postgres(Tables[_Held]):
         if same is None:
             raise EngineUnavailable("the server did not say what the table is")
         if not same or (held.definition and self._definition(held.oid)[0] != held.definition):
-            remedy = "see whether it still is what you want, and connect again"
-            raise InvalidArgument("table", table, "what it was when the session began, with the same columns", remedy)
+            raise self._changed(table)
         return held.name + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:

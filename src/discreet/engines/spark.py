@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
+from urllib.parse import urlsplit
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import Home
@@ -183,10 +185,7 @@ class Spark(Tables[_Held]):
             with _unless_lost(session):
                 same = self._is_same(session, held)
             if not same:
-                remedy = "see whether it still is what you want, and connect again"
-                raise InvalidArgument(
-                    "table", table, "what it was when the session began, with the same columns", remedy
-                )
+                raise self._changed(table)
         return held.identity + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
@@ -309,7 +308,10 @@ class Spark(Tables[_Held]):
 
     def _is_same(self, session: Any, held: _Held) -> bool:
         """Whether a table is still where and what it was."""
-        frame = catalog.found(session, held.name)[1]
+        try:
+            frame = catalog.found(session, held.name)[1]
+        except InvalidArgument:
+            return False
         same = frame.schema == held.frame.schema and catalog.place(session, held.name) == held.identity
         same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
         return same and catalog.definition(session, held.name) == held.definition
@@ -408,6 +410,13 @@ def _unless_lost(session: Any) -> Iterator[None]:
         raise EngineUnavailable("the session of Spark was lost") from None
 
 
+def _reach(address: str) -> None:
+    """Fail soon if nothing listens there, for which the client itself would wait ten minutes; a proxy may know more."""
+    if not {"grpc_proxy", "https_proxy", "http_proxy"} & {name.lower() for name in os.environ}:
+        place = urlsplit(address)
+        socket.create_connection((place.hostname or "", place.port or 15002), timeout=10).close()
+
+
 def _opened(address: str) -> Any:
     if find_spec("pyspark") is None:
         remedy = "pip install 'discreet[spark]'"
@@ -419,6 +428,7 @@ def _opened(address: str) -> Any:
         raise InvalidArgument("source", "spark://…", "read with Java, which is not found", remedy)
     try:
         if remote:
+            _reach(address)
             return import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
         session = import_module("pyspark.sql").SparkSession.builder.master(address).appName("discreet").getOrCreate()
         # Tasks that fail would write what a row holds to whoever asks.

@@ -88,6 +88,10 @@ class Tables(Generic[H]):
         if table.lower() in {name.lower() for name in self._held}:
             raise InvalidArgument("table", table, "distinct whatever the case", "rename one of them")
 
+    def _changed(self, table: str) -> InvalidArgument:
+        remedy = "see whether it is there, may be read, and is what you want, and connect again"
+        return InvalidArgument("table", table, "what it was when the session began, with the same columns", remedy)
+
     def _check_units(self, family: str, remedy: str = "CAST one of them in a view") -> None:
         """Units of different families would be compared after a cast, which may make two of them one."""
         for other, held in self._held.items():

@@ -90,6 +90,7 @@ def test_epsilon_beyond_doubles_is_refused_and_many_kinds_of_records_are_not() -
         with pytest.raises(InvalidArgument, match="epsilon"):
             lower_bounds.packing(5.0, epsilon)
     assert queries_error(10, universe=2**2000, records=100, epsilon=1).least > 0
+    assert lower_bounds.packing(5.0, 1, beta="1e-400") == lower_bounds.packing(5.0, 1, beta="1e-300") > 300
 
 
 def test_reconstruction_is_the_root_of_n_whatever_delta() -> None:

@@ -45,6 +45,8 @@ SLACK = 1 - 1e-9
 """What numbers are held below their computed values, so that rounding never makes a bound too large."""
 SMALLEST = Fraction(1, 10**15)
 """The least ε, and one over the largest."""
+LEAST = 1e-300
+"""The least β; what holds for it holds for those below."""
 LONGEST = 1 << 60
 """Codewords are no longer, however many kinds of records there are."""
 Doubles = NDArray[np.float64]
@@ -195,11 +197,11 @@ def _mistakes(epsilon: Exactable, delta: Exactable, copies: int) -> float:
 
 
 def _terms(epsilon: Exactable, delta: Exactable, beta: Exactable) -> tuple[float, float, float]:
-    chance, e = probability("delta", delta, zero=True), positive("epsilon", epsilon)
+    chance, e, b = probability("delta", delta, zero=True), positive("epsilon", epsilon), probability("beta", beta)
     if not SMALLEST <= e <= 1 / SMALLEST:
         bound = f"between {float(SMALLEST):g} and {float(1 / SMALLEST):g}"
         raise InvalidArgument("epsilon", epsilon, bound, "give an ε that doubles can compute with")
-    return float(e), float_up(chance), float(probability("beta", beta))
+    return float(e), float_up(chance), max(float(b), LEAST)
 
 
 def _entropy(share: float) -> float:

@@ -33,6 +33,12 @@ def test_noise_that_comes_again_is_refused():
     assert audit(None, 0, 1, samples=400, batch=lambda data, n: np.arange(n) < 1).epsilon == 0
 
 
+def test_a_doubt_below_doubles_is_told():
+    found = audit(lambda data: data, 0, 1, samples=2000, confidence=1 - Fraction(1, 10**30), claim=PureDP(1))
+    assert "with confidence 1 − 1e-30" in str(found)
+    assert found.verdict.endswith("except with probability 1e-30.")
+
+
 def test_a_coin_is_judged_close_to_its_ratio():
     found = audit(None, 0, 1, samples=200_000, batch=coin({0: 0.75, 1: 0.25}))
     assert 0.95 * math.log(3) < found.epsilon < math.log(3)

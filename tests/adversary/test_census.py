@@ -223,3 +223,8 @@ def test_a_block_that_takes_too_long_is_left_open() -> None:
         {name: published(records, *name.split(" by ")) for name in tables(records)}, seconds=1e-9
     )
     assert found.states in ({"unsolved": 1}, {"unique": 1})
+
+
+def test_tables_without_rows_are_named():
+    with pytest.raises(InvalidArgument, match="leave out empty tables"):
+        reconstruct_tables({"by sex": {"block": [], "sex": [], "count": []}})

@@ -76,6 +76,11 @@ class Audit:
     terms: Terms | None = None
     """What the final test was."""
 
+    @property
+    def doubt(self) -> float:
+        """How likely the bound is wrong, at most; also where confidence differs from 1 by less than doubles tell."""
+        return 1 - self.confidence if self.terms is None else self.terms.alpha * FINALISTS
+
     def epsilon_at(self, delta: float) -> float:
         """The lower bound on ε that the same event proves at another δ."""
         return self.region.epsilon(delta)
@@ -119,7 +124,7 @@ class Audit:
         return block(summary(self))
 
     def __str__(self) -> str:
-        bound = f"ε ≥ {floored(self.epsilon)} at δ = {self.delta:g} with confidence 1 − {1 - self.confidence:.3g}"
+        bound = f"ε ≥ {floored(self.epsilon)} at δ = {self.delta:g} with confidence 1 − {self.doubt:.3g}"
         if self.epsilon == 0:
             return f"{bound}: no event was found that tells D from D′ ({self.samples} runs on each)"
         other = "D′" if self.likelier_on == "D" else "D"

@@ -60,7 +60,7 @@ def verdict(found: Audit) -> str:
     """One sentence."""
     from discreet.adversary.auditor import floored
 
-    doubt = f"except with probability {1 - found.confidence:.3g}"
+    doubt = f"except with probability {found.doubt:.3g}"
     at = f" at δ = {found.delta:g}" if found.delta else ""
     least = f"the true ε{at} is at least {floored(found.epsilon)}"
     if found.refuted:
@@ -136,7 +136,7 @@ def summary(found: Audit) -> str:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
         lines += [("told apart by", escape(event_words(found))), ("seen in", escape(seen))]
     lines.append(("runs", f"{found.samples:,} on each data set"))
-    lines.append(("confidence", f"1 − {1 - found.confidence:.3g}"))
+    lines.append(("confidence", f"1 − {found.doubt:.3g}"))
     power = power_table(found)
     return (
         note(verdict(found), alarm=True) if found.refuted else f'<p class="verdict">{escape(verdict(found))}</p>'

@@ -112,7 +112,9 @@ class Tables:
                 known += [value for value in dict.fromkeys(shown) if value not in set(known)]
         listed = {name: tuple(known) for name, known in attributes.items()}
         cells = prod(map(len, listed.values()))
-        if not 0 < cells <= MOST_CELLS:
+        if not cells:
+            raise InvalidArgument("tables", "no rows", "one row or more in each", "leave out empty tables")
+        if cells > MOST_CELLS:
             raise InvalidArgument("tables", f"{cells:,} cells", f"at most {MOST_CELLS:,}", "use coarser values")
         return cls(listed, tuple(_table(name, c, listed, coarse, block, count) for name, c in read.items()))
 

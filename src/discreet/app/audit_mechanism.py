@@ -138,7 +138,7 @@ def _show(found: Audit, pair: tuple[Any, Any], notes: list[str]) -> None:
     if found.epsilon:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
         lines += [("told apart by", event_words(found)), ("seen in", seen)]
-    lines.append(("runs", f"{found.samples:,} on each data set, confidence 1 − {1 - found.confidence:.3g}"))
+    lines.append(("runs", f"{found.samples:,} on each data set, confidence 1 − {found.doubt:.3g}"))
     show(found, (), lines, [one for one in (bits_words(found), power_words(found), *notes) if one])
 
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from discreet.adversary.claims import claimed_between
-from discreet.adversary.foreign import Program, claimed
+from discreet.adversary.foreign import Program, claimed, loaded
 from discreet.adversary.neighbours import Numbers, worst_pair
 from discreet.adversary.power import Terms
 from discreet.adversary.regions import Region
 from discreet.adversary.tradeoff import border
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, NoisyMax
 
 
 def holds(region: Region, p: float, q: float) -> bool:
@@ -116,6 +116,17 @@ def test_a_pair_beyond_the_sensitivity_is_no_evidence(noise):
     for pair in ((0, 100), ([1, 2], [1, 2, 3]), ([0, 0], [1, 1])):
         with pytest.raises(InvalidArgument, match="at most 1 apart"):
             claimed_between(noise, [(0, 1), pair])
+
+
+def test_scores_beyond_the_sensitivity_are_no_evidence():
+    assert claimed_between(NoisyMax(1, sensitivity=2), [([0, 0], [2, 2])]) == PureDP(1)
+    with pytest.raises(InvalidArgument, match="at most 2 apart"):
+        claimed_between(NoisyMax(1, sensitivity=2), [([0, 0], [0, 3])])
+
+
+def test_an_option_that_a_mechanism_does_not_take_is_named():
+    with pytest.raises(InvalidArgument, match="NoisyMax takes"):
+        loaded("discreet.mechanisms:NoisyMax", {"epsilon": 1, "candidates": 3})
 
 
 def test_a_program_that_hangs_is_stopped():

@@ -1,6 +1,6 @@
 """What a mechanism says that it guarantees, for the very data sets that it is audited on.
 
-The claim of additive noise is for inputs no farther apart than its sensitivity, and that of a measurement of OpenDP is
+The claim of our noise is for inputs no farther apart than its sensitivity, and that of a measurement of OpenDP is
 a function of their distance in its own metric: one row replaced is a distance of 2 where rows are added and removed.
 An audit of a pair that is farther apart than the claim is for would call an honest mechanism broken.
 
@@ -28,7 +28,7 @@ from discreet.adversary.sensitivity import MeasuredSensitivity, measured_sensiti
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import Loss
 from discreet.core.rounding import float_up
-from discreet.mechanisms import Gaussian, Laplace, Staircase
+from discreet.mechanisms import Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip, SparseVector, Staircase
 
 __all__ = ["claimed_between"]
 
@@ -72,6 +72,8 @@ def _beyond(mechanism: Any, pair: Pair) -> float | None:
     reach = getattr(mechanism, "sensitivity", None)
     if isinstance(mechanism, Laplace | Staircase) or (theirs and isinstance(reach, int | float)):
         return float(reach or 0) if _moves(pair).l1 > Fraction(reach or 0) else None
+    if isinstance(mechanism, Exponential | NoisyMax | PermuteAndFlip | SparseVector):
+        return mechanism.sensitivity if _moves(pair).linf > mechanism.sensitivity else None
     return None
 
 

@@ -107,7 +107,10 @@ def loaded(target: str, options: Mapping[str, Any] | None = None) -> Any:
     except (ImportError, AttributeError) as error:
         raise InvalidArgument("target", target, "something that can be imported", str(error)) from None
     if name.endswith("()") or inspect.isclass(found):
-        return found(**given)
+        try:
+            return found(**given)
+        except TypeError as error:
+            raise InvalidArgument("option", given, f"arguments that {target} takes", str(error)) from None
     return partial(found, **given) if given else found
 
 

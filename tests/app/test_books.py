@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.app.commands import COUNT, Commands
 
+from discreet.app.books import entry_cells
+
 AVERAGE = "SELECT AVG(cost) AS mean FROM visits"
 
 
@@ -48,6 +50,12 @@ def test_entries_tell_who_was_charged_and_neither_answers_nor_their_times(asked:
     assert "of charge" in said
     assert "SELECT AVG(cost)" in said
     assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_an_attached_source_is_named() -> None:
+    entry = {"sequence": 9, "time": "2026-01-01T00:00", "kind": "attach", "account": ("visits",), "hash": "0" * 64}
+    details = {cells.title: cells.texts for cells in entry_cells([entry | {"source": "file:/ward/notes"}], 100)}
+    assert details[""] == ["file:/ward/notes"]
 
 
 def test_the_last_entries_can_be_asked_for(asked: Commands) -> None:

@@ -124,7 +124,7 @@ def _details(entry: dict[str, Any]) -> str:
         case "open" | "amend" if "budget" in entry:
             return f"budget {brief(loss_from_plain(entry['budget']))}"
         case _:
-            return str(entry.get("note", ""))
+            return str(entry.get("note") or entry.get("source", ""))
 
 
 def anchor(text: str | None) -> Head | None:

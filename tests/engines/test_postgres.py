@@ -118,6 +118,8 @@ def test_types_are_those_of_the_catalogs(tmp_path: Path) -> None:
     [first] = engine.run(f"SELECT a, b, c, d, f, g, h, i FROM {engine.dialect.table('kinds')} ORDER BY a DESC LIMIT 1")
     moment = datetime.datetime(2019, 12, 31, 23, 30)
     assert first == (7, None, 1e18, None, "ab", "00000000-0000-0000-0000-00000000000a", moment, True)
+    with pytest.raises(InvalidArgument, match=r"that can be read.*integer\[\]"):
+        engine.add("again", "hospital.kinds", unit="k")
     engine.close()
     with dc.connect(
         running().url(), **facts(tmp_path, table="hospital.kinds", unit="a", bounds={"d": (0, 9)}, values={})

@@ -130,7 +130,7 @@ class Ibis(Tables[_Held]):
         shown = [f"{read.sql} AS {self.dialect.identifier(read.name)}" for read in readings.values()]
         units = None
         if unit is not None:
-            owner = self._owner(table, unit, readings)
+            owner = self._owner(table, unit, readings, omitted)
             units = owner.family
             shown.append(f"{owner.owner} AS {self.dialect.identifier(OWNER)}")
         for link in links:
@@ -262,8 +262,10 @@ class Ibis(Tables[_Held]):
         plain: Type | None = "boolean" if kind.is_boolean() else "date" if kind.is_date() else None
         return None if plain is None else _Reading(name, plain, column, column, plain)
 
-    def _owner(self, table: str, unit: str, readings: Mapping[str, _Reading]) -> _Reading:
-        read = self._owning(table, unit, readings)
+    def _owner(
+        self, table: str, unit: str, readings: Mapping[str, _Reading], omitted: Iterable[tuple[str, str]]
+    ) -> _Reading:
+        read = self._owning(table, unit, readings, omitted)
         if read.rounds and read.type == "timestamp":
             remedy = "make it text or a whole number in a view, or CAST it to microseconds there"
             raise InvalidArgument("unit", unit, "of a type that is read without rounding", remedy)

@@ -128,7 +128,7 @@ class Postgres(Tables[_Held]):
         shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
         integers = [read for read in readings.values() if read.type == "integer"]
         shown += [f"{read.stored} AS {self.dialect.stored(read.name)}" for read in integers]
-        owner = None if unit is None else self._owning(table, unit, readings)
+        owner = None if unit is None else self._owning(table, unit, readings, omitted)
         shown += [] if owner is None else [f"{owner.owner} AS {quoted(OWNER)}"]
         for link in links:
             if link.lower() in readings and readings[link.lower()].rounds:

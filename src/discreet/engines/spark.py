@@ -153,7 +153,7 @@ class Spark(Tables[_Held]):
         readings, omitted = _columns(held.frame)
         check_types(table, types, readings, "on Spark")
         shown = [f"{read.sql} AS {identifier(read.name)}" for read in readings.values()]
-        owner = None if unit is None else self._owner(table, unit, readings)
+        owner = None if unit is None else self._owner(table, unit, readings, omitted)
         shown += [] if owner is None else [f"{owner.owner} AS {identifier(OWNER)}"]
         for link in links:
             read = readings.get(link.lower())
@@ -316,8 +316,10 @@ class Spark(Tables[_Held]):
         same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
         return same and catalog.definition(session, held.name) == held.definition
 
-    def _owner(self, table: str, unit: str, readings: Mapping[str, Reading]) -> Reading:
-        read = self._owning(table, unit, readings)
+    def _owner(
+        self, table: str, unit: str, readings: Mapping[str, Reading], omitted: Iterable[tuple[str, str]]
+    ) -> Reading:
+        read = self._owning(table, unit, readings, omitted)
         if read.owner is None:
             remedy = "CAST it to STRING COLLATE UTF8_BINARY in a view, in one spelling for each person"
             raise InvalidArgument("unit", unit, "compared by its bytes", remedy)

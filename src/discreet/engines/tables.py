@@ -12,7 +12,7 @@
 >>> tables._held["visits"] = Held()
 >>> tables.columns("visits")[0].name
 'who'
->>> tables._owning("labs", "who", {"who": Reading("who", "integer", "who", "number")})
+>>> tables._owning("labs", "who", {"who": Reading("who", "integer", "who", "number")}, [("tags", "text[]")])
 Traceback (most recent call last):
     ...
 discreet.core.errors.InvalidArgument: unit='number' must be of one type in all tables; it is text in visits; ...
@@ -99,10 +99,14 @@ class Tables(Generic[H]):
                 bound = f"of one type in all tables; it is {held.units} in {other}"
                 raise InvalidArgument("unit", family, bound, remedy)
 
-    def _owning(self, table: str, unit: str, readings: Mapping[str, R]) -> R:
-        """The column that says whose the rows are."""
+    def _owning(self, table: str, unit: str, readings: Mapping[str, R], omitted: Iterable[tuple[str, str]]) -> R:
+        """The column that says whose the rows are; those `omitted` have a reason beside them."""
         read = readings.get(unit.lower())
         if read is None:
+            for name, reason in omitted:
+                if name.lower() == unit.lower():
+                    remedy = f"make it a number or text in a view, or grant the right to read it ({reason})"
+                    raise InvalidArgument("unit", unit, f"a column of {table} that can be read", remedy)
             near = nearest(unit, [r.name for r in readings.values()])
             raise InvalidArgument("unit", unit, f"a column of {table}", near)
         self._check_units(read.family)

@@ -37,8 +37,9 @@ from discreet.engines.ibis import Ibis, address_of, is_ibis
 from discreet.engines.ibis import named as named_by_ibis
 from discreet.engines.postgres import Postgres, is_address, named
 from discreet.engines.schema import type_of
-from discreet.engines.spark import Spark, is_spark, is_spark_frame
+from discreet.engines.spark import Spark
 from discreet.engines.spark import named as named_on_spark
+from discreet.engines.spark_sessions import is_spark, is_spark_frame
 from discreet.ledger import Ledger
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.session import Session

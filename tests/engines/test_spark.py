@@ -1,11 +1,8 @@
-"""Sessions on Spark: tables by name, views, partitioned tables and frames; one shuffle for each level; cancelled and
-limited; and what is wrong is said before anything is charged."""
+"""Sessions on Spark: tables by name, views, partitioned tables and frames; one shuffle for each level; and what is
+wrong is said before anything is charged. How questions end early is in `test_spark_interruptions.py`."""
 
 import datetime
-import os
 import re
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,13 +16,12 @@ from tests.engines.spark_tables import USUAL, frame, having, running
 import discreet as dc
 from discreet.certificate import verify
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines import spark
+from discreet.engines import spark, spark_sessions
 from discreet.engines.spark import Spark
 
 CITIES = ["Oslo", "Rome", "Lima"]
 VISITS = {"patient": pa.int32(), "age": pa.int16(), "cost": pa.decimal128(10, 2), "city": pa.string()}
 VISITS |= {"day": pa.date32()}
-SLOW = "SELECT SUM(a.id * b.id % 7) FROM RANGE(1000000) AS a CROSS JOIN RANGE(1000000) AS b"
 
 
 def rows(people: int = 300) -> list[dict[str, Any]]:
@@ -286,87 +282,6 @@ def test_nothing_but_a_select_is_run(tmp_path: Path) -> None:
                 session._engine.run(statement)
 
 
-def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
-    with dc.connect(running(), **facts(tmp_path)) as session:
-        engine: Any = session._engine
-        honest, seen = engine.run, []
-
-        over = threading.Event()
-
-        def stop() -> None:
-            while engine.progress() is None and not over.wait(0.02):
-                continue
-            seen.append(session.progress())
-            session.cancel()
-
-        engine.run = lambda statement: honest(SLOW)
-        stopper = threading.Thread(target=stop, daemon=True)
-        stopper.start()
-        with pytest.raises(KeyboardInterrupt):
-            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
-        over.set()
-        stopper.join(30)
-        assert 0 <= seen[0] <= 1
-        engine.run = honest
-        before = session.spent
-        assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
-        assert session.spent == before
-        assert running().sparkContext.getLocalProperty("spark.jobGroup.id") is None
-
-
-def test_a_signal_is_no_failure_whatever_its_jobs_end_with(tmp_path: Path) -> None:
-    def stop(number: int, at: object) -> None:
-        try:
-            running().sparkContext.cancelAllJobs()
-        finally:
-            raise KeyboardInterrupt
-
-    former = signal.signal(signal.SIGINT, stop)
-    over = threading.Event()
-    try:
-        with dc.connect(running(), **facts(tmp_path)) as session:
-            engine: Any = session._engine
-            honest = engine.run
-
-            def interrupted() -> None:
-                while session.progress() is None and not over.wait(0.02):
-                    continue
-                os.kill(os.getpid(), signal.SIGINT)
-
-            engine.run = lambda statement: honest(SLOW)
-            thread = threading.Thread(target=interrupted, daemon=True)
-            thread.start()
-            with pytest.raises(KeyboardInterrupt):
-                session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
-            over.set()
-            thread.join(30)
-            engine.run = honest
-            before = session.spent
-            assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
-            assert session.spent == before
-    finally:
-        signal.signal(signal.SIGINT, former)
-
-
-def test_a_signal_that_came_before_a_statement_does_not_excuse_its_failure() -> None:
-    try:
-        raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-            Spark(running()).run("SELECT 1 / id FROM RANGE(1)")
-
-
-def test_a_session_that_was_stopped_is_refused() -> None:
-    class Stopped:
-        version = "4.0.0"
-
-        def sql(self, text: str) -> object:
-            raise RuntimeError("a page of Java")
-
-    with pytest.raises(InvalidArgument, match=r"not stopped; make a new one"):
-        Spark(Stopped())
-
-
 def test_tables_that_are_named_as_existing_exist(tmp_path: Path) -> None:
     held = running().sql("SELECT 1 AS patient")
     with dc.connect(held, **facts(tmp_path, table="held", values={}, bounds={})):
@@ -374,15 +289,6 @@ def test_tables_that_are_named_as_existing_exist(tmp_path: Path) -> None:
             with pytest.raises(InvalidArgument, match=told) as caught:
                 Spark(running()).add("visits", wanted)
             assert "discreet_" not in str(caught.value)
-
-
-def test_a_time_limit_is_a_failure(tmp_path: Path) -> None:
-    with having(spark__discreet__timeout="1"), dc.connect(running(), **facts(tmp_path)) as session:
-        engine: Any = session._engine
-        honest = engine.run
-        engine.run = lambda statement: honest(SLOW)
-        with pytest.raises(dc.AnswerFailed):
-            session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
 
 
 def test_a_view_that_changed_is_noticed(tmp_path: Path) -> None:
@@ -478,7 +384,7 @@ def test_old_versions_missing_drivers_and_missing_java_are_said(
     with pytest.raises(InvalidArgument, match="version 99 or later"):
         dc.connect(running(), **facts(tmp_path))
     monkeypatch.undo()
-    monkeypatch.setattr(spark, "find_spec", lambda name: None)
+    monkeypatch.setattr(spark_sessions, "find_spec", lambda name: None)
     with pytest.raises(InvalidArgument, match=r"discreet\[spark\]"):
         dc.connect("spark://127.0.0.1:1", **facts(tmp_path))
     monkeypatch.undo()
@@ -496,21 +402,3 @@ def test_what_the_engine_cannot_do_is_refused_before_it_is_charged(tmp_path: Pat
         with pytest.raises(dc.Unsupported, match="Spark"):
             session.sql("SELECT CAST(cost AS VARCHAR) AS c, COUNT(*) AS n FROM visits GROUP BY c", epsilon=1)
         assert session.spent.epsilon == 0
-
-
-def test_a_child_of_a_fork_and_a_closed_engine_say_so() -> None:
-    engine = Spark(running())
-    child = os.fork()
-    if child == 0:
-        try:
-            engine.run("SELECT 1")
-        except InvalidArgument as error:
-            os._exit(7 if "opened before a fork" in str(error) else 1)
-        os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert engine.run("SELECT 1") == [(1,)]
-    engine.close()
-    engine.close()
-    engine.cancel()
-    with pytest.raises(InvalidArgument, match="connect again"):
-        engine.run("SELECT 1")

@@ -14,9 +14,9 @@ and in 0 % of those on D′ (2000 runs on each)
 0.0
 
 The mechanism must be a function of its data and of fresh randomness: runs are taken to be independent, and one that
-gives the same outputs again is refused. Every
-output counts, and an exception is an output. `batch(data, n)` gives n independent outputs at once, as an array whose
-first axis has length n or as a list; 10⁷ runs are then a matter of seconds.
+gives the same outputs again is refused. Every output counts, and an exception is an output. `batch(data, n)` gives n
+independent outputs at once, as an array whose first axis has length n or as a list; 10⁷ runs are then a matter of
+seconds.
 """
 
 from __future__ import annotations

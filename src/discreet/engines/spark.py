@@ -6,27 +6,21 @@ back, as Arrow. Settings that would change what it means are looked at before it
 A session is given as it is, or by its address: `spark://…` for a cluster, `sc://…` for Spark Connect. Needs Java and
 the driver: `pip install 'discreet[spark]'`.
 
->>> is_spark("sc://data.example:15002"), is_spark("visits.parquet"), is_spark({"who": [1]})
-(True, False, False)
+>>> named("lake.ward.visits")
+'visits'
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import socket
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock, Timer
 from typing import Any
-from urllib.parse import urlsplit
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import Home
@@ -36,13 +30,14 @@ from discreet.engines.engine import known as known_of
 from discreet.engines.spark_catalog import Reading
 from discreet.engines.spark_dialect import SparkDialect, identifier
 from discreet.engines.spark_jobs import Jobs, jobs_of, number, unsaid
+from discreet.engines.spark_sessions import is_address, is_alive, is_interrupted, is_spark_frame, opened, unless_lost
 from discreet.engines.tables import Tables, check_types, whole_rows
 from discreet.sql.catalog import Column, Type
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
 from discreet.sql.relations import OWNER
 
-__all__ = ["Spark", "is_spark", "is_spark_frame", "named"]
+__all__ = ["Spark", "named"]
 
 OLDEST = 4
 """The first version that will do."""
@@ -61,29 +56,6 @@ REBASED = tuple(f"spark.sql.{kind}RebaseModeInRead" for kind in ("parquet.dateti
 """Settings by which one date of long ago could make a statement fail."""
 TIMEOUT = "spark.discreet.timeout"
 """The setting for how many seconds a statement may take."""
-
-
-def is_spark(source: object) -> bool:
-    """Whether a source is a session of Spark, a frame in one, or the address of one."""
-    return is_address(source) or is_spark_frame(source) or _is_session(source)
-
-
-def is_address(source: object) -> bool:
-    """Whether a source is the address of a cluster."""
-    return isinstance(source, str) and re.match(r"(sc|spark)://", source) is not None
-
-
-def is_spark_frame(source: object) -> bool:
-    """Whether a source is a frame of Spark."""
-    return _of_spark(source) and hasattr(source, "sparkSession")
-
-
-def _is_session(source: object) -> bool:
-    return _of_spark(source) and hasattr(source, "catalog") and hasattr(source, "table")
-
-
-def _of_spark(source: object) -> bool:
-    return type(source).__module__.startswith("pyspark.sql.")
 
 
 def named(table: object) -> str:
@@ -115,13 +87,13 @@ class Spark(Tables[_Held]):
         self._dialect = SparkDialect()
         self.dialect: Dialect = self._dialect
         self._own = is_address(source)
-        self._session: Any = _opened(str(source)) if self._own else getattr(source, "sparkSession", source)
+        self._session: Any = opened(str(source)) if self._own else getattr(source, "sparkSession", source)
         self._views: list[str] = []
         self._lock = Lock()
         self._home = Home()
         self._jobs: Jobs | None = None
         self._cancelled = False
-        if not _is_alive(self._session):
+        if not is_alive(self._session):
             remedy = "make a new one: SparkSession.builder.getOrCreate()"
             raise InvalidArgument("source", "a session of Spark", "one that runs, and was not stopped", remedy)
         version = str(self._session.version)
@@ -182,7 +154,7 @@ class Spark(Tables[_Held]):
         held = self._of(table)
         if not held.view:
             session = self._alive()
-            with _unless_lost(session):
+            with unless_lost(session):
                 same = self._is_same(session, held)
             if not same:
                 raise self._changed(table)
@@ -214,8 +186,8 @@ class Spark(Tables[_Held]):
                 raise EngineUnavailable(str(error)) from None
             except Exception as error:
                 # By Ctrl-C pyspark stops the jobs, and what they fail with can take the place of the signal.
-                self._cancelled = self._cancelled or _is_interrupted(error, before)
-                lost = not self._cancelled and not _is_alive(session)
+                self._cancelled = self._cancelled or is_interrupted(error, before)
+                lost = not self._cancelled and not is_alive(session)
                 if not self._cancelled and not lost:
                     raise
         if lost:
@@ -238,7 +210,7 @@ class Spark(Tables[_Held]):
         """Let go of the session; one that was opened for an address is left to others who share it."""
         with self._lock:
             session, self._session = self._session, None
-            if session is not None and not self._home.left and _is_alive(session):
+            if session is not None and not self._home.left and is_alive(session):
                 for view in self._views:
                     session.catalog.dropTempView(view)
 
@@ -383,60 +355,3 @@ def _files(frame: Any) -> list[str]:
         return sorted(frame.inputFiles())
     except Exception:
         return []
-
-
-def _is_interrupted(error: BaseException | None, before: BaseException | None) -> bool:
-    """Whether a signal came on the way to an error; what was already being handled `before` does not count."""
-    while error is not None and error is not before:
-        if isinstance(error, KeyboardInterrupt):
-            return True
-        error = error.__context__
-    return False
-
-
-def _is_alive(session: Any) -> bool:
-    try:
-        return bool(session.sql("SELECT 1").collect())
-    except Exception:
-        return False
-
-
-@contextmanager
-def _unless_lost(session: Any) -> Iterator[None]:
-    """What fails because there is no session any more is said in our words."""
-    try:
-        yield
-    except Exception:
-        if _is_alive(session):
-            raise
-        raise EngineUnavailable("the session of Spark was lost") from None
-
-
-def _reach(address: str) -> None:
-    """Fail soon if nothing listens there, for which the client itself would wait ten minutes; a proxy may know more."""
-    if not {"grpc_proxy", "https_proxy", "http_proxy"} & {name.lower() for name in os.environ}:
-        place = urlsplit(address)
-        socket.create_connection((place.hostname or "", place.port or 15002), timeout=10).close()
-
-
-def _opened(address: str) -> Any:
-    if find_spec("pyspark") is None:
-        remedy = "pip install 'discreet[spark]'"
-        raise InvalidArgument("source", "spark://…", "read with pyspark, which is not installed", remedy)
-    remote = address.startswith("sc://")
-    home = os.environ.get("JAVA_HOME")
-    if not remote and shutil.which("java") is None and (home is None or not (Path(home) / "bin" / "java").exists()):
-        remedy = "install Java 17 or later (openjdk-17-jre-headless), or set JAVA_HOME"
-        raise InvalidArgument("source", "spark://…", "read with Java, which is not found", remedy)
-    try:
-        if remote:
-            _reach(address)
-            return import_module("pyspark.sql.connect.session").SparkSession.builder.remote(address).create()
-        session = import_module("pyspark.sql").SparkSession.builder.master(address).appName("discreet").getOrCreate()
-        # Tasks that fail would write what a row holds to whoever asks.
-        session.sparkContext.setLogLevel("OFF")
-        return session
-    except Exception:
-        shown = re.split(r"[;/?]", address.partition("://")[2].rpartition("@")[2])[0]
-    remedy = "see whether it runs and the address is right, and for sc:// pip install 'pyspark[connect]'"
-    raise InvalidArgument("source", shown, "the address of a Spark that lets us in", remedy)

@@ -8,7 +8,7 @@ JOBS ?= auto
 # what Spark runs on, where it is missing and can be had
 JAVA := (test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null)
 
-.PHONY: demo test check lint audit bench experiments clean
+.PHONY: demo test check lint audit soak bench experiments clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "installing into $(VENV), with what tests need: two minutes or more"
@@ -38,7 +38,14 @@ test: $(VENV)/installed
 check: export OMP_NUM_THREADS = 1
 check: export PYTHONDONTWRITEBYTECODE =
 check: $(VENV)/installed
-	$(BIN)/python -m pytest --numprocesses $(JOBS)
+	# a worker that died ends the run: with another in its place the scheduler of groups waits for ever
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --max-worker-restart 0
+
+# the whole of what `test` runs a share of: 10,000 random questions, 1,000 kills on each store, long audits; hours
+soak: export DISCREET_SOAK = 1
+soak: export OMP_NUM_THREADS = 1
+soak: $(VENV)/installed
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --timeout 7200
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

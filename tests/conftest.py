@@ -37,7 +37,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Together(LoadGroupScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            on_spark = "[spark" in nodeid or ("/test_spark" in nodeid and "/test_spark_cluster.py" not in nodeid)
+            on_spark = "spark" in nodeid and "/test_spark_cluster.py" not in nodeid
             return "spark" if on_spark else nodeid
 
     return Together(config, log) if config.getvalue("dist") == "load" else None

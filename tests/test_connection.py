@@ -3,6 +3,8 @@
 import datetime
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +64,8 @@ def test_types_of_a_csv_come_from_what_is_declared(tmp_path: Path) -> None:
     session.close()
 
 
-@pytest.mark.parametrize("odd", ["x", "9" * 400, "nan", "\x00", '"', "1,2,3", "é", "-"])
+@pytest.mark.parametrize("odd", ["x", "9" * 400, "nan", "\x00", '""', "1,2,3", "é", "-"])
+@pytest.mark.filterwarnings("ignore::discreet.engines.snapshots.FaultyRecords")
 def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Path) -> None:
     lines = [f"{who},{who % 90},a" for who in range(2000)]
     seen = []
@@ -111,7 +114,7 @@ def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Pa
         ({"private": {"other": dc.Private(items(), link=("price", "visits", "visit"))}}, "one type"),
         ({"private": {"other": dc.Private(items(), link=("visit_id", "towns", "id"))}}, "registered"),
         ({"max_rows": 0.5}, "max_rows"),
-        ({"dataset": "x" * 5000}, "source"),
+        ({"dataset": "x" * 5000}, "account"),
     ],
 )
 def test_declarations_that_do_not_fit_say_what_is_there(facts: dict[str, Any], said: str) -> None:
@@ -394,3 +397,49 @@ def test_addresses_of_unknown_kinds_are_refused_unseen(address: str) -> None:
     with pytest.raises(dc.InvalidArgument, match="postgresql://") as refused:
         dc.connect(address, **FACTS, table="visits")
     assert "secret" not in str(refused.value)
+
+
+PEOPLE = {"who": np.arange(50), "x": np.arange(50.0)}
+TERMS: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(1, "1e-6"), "table": "people"}
+PEOPLE_COUNT = "SELECT COUNT(*) FROM people"
+
+
+def test_rows_without_a_place_for_their_books_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="begins with the whole budget again.*dataset=") as heard:
+        dc.connect(PEOPLE, **TERMS).close()
+    assert heard[0].filename == __file__
+
+
+def test_rows_with_a_name_continue_their_books_in_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    with dc.connect(PEOPLE, dataset="people of 2026", **TERMS) as session:
+        answer = session.sql(PEOPLE_COUNT, epsilon="0.5")
+        assert session.account == ("people of 2026",)
+    program = f"""
+import numpy as np
+from discreet import ApproxDP, BudgetExceeded, User, connect
+rows = {{"who": np.arange(40), "x": np.zeros(40)}}
+with connect(rows, unit=User("who"), budget=ApproxDP(1, "1e-6"), table="people", dataset="people of 2026") as session:
+    print(session.sql({PEOPLE_COUNT!r}, epsilon="0.5").rows[0][0])
+    try:
+        session.sql("SELECT COUNT(*) FROM people WHERE who < 9", epsilon="0.75")
+    except BudgetExceeded:
+        print("refused")
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert found == [str(answer.rows[0][0]), "refused"]
+    with dc.connect(PEOPLE, dataset="people of 2027", **TERMS) as other:
+        assert other.spent == dc.ApproxDP(0, 0)
+    kept = sorted(path.name for path in (tmp_path / "share" / "discreet").glob("*.ledger"))
+    assert [name[:15] for name in kept] == ["people_of_2026-", "people_of_2027-"]
+    assert not [warning for warning in recwarn if "books" in str(warning.message)]
+
+
+@pytest.mark.parametrize("name", ["a/b", "", " x"])
+def test_names_that_no_books_can_have_make_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    with pytest.raises(dc.InvalidArgument, match="account"):
+        dc.connect(PEOPLE, dataset=name, **TERMS)
+    assert not list(tmp_path.rglob("*.ledger"))

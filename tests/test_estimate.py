@@ -20,6 +20,7 @@ from tests.ledger import servers
 import discreet as dc
 from discreet.certificate import verify
 from discreet.estimation.result import Estimate, column_of
+from discreet.ledger import LedgerUnavailable
 from discreet.noise import Entropy
 from discreet.robust import Limits, Unstable
 from discreet.session import Session
@@ -86,16 +87,16 @@ def test_a_price_costs_nothing_and_an_estimate_what_it_said(session: Session) ->
 @pytest.mark.parametrize(
     ("function", "asked", "said"),
     [
-        (mean_age, {}, "it gives "),
-        (lambda rows: rows["agee"].mean(), {}, "it raises KeyError: 'agee'"),
-        (lambda rows: [1, 2, 3], {}, "it gives 3 numbers, where a number is due"),
-        (lambda rows: "old", {}, "it gives 'old', where a number is due"),
-        (lambda rows: math.nan, {}, "no answer"),
+        (mean_age, {}, "it gives a number within the bounds"),
+        (lambda rows: rows["agee"].mean(), {}, "it raises KeyError; its columns are who, age, day, town"),
+        (lambda rows: [1, 2, 3], {}, "it gives something else than a number"),
+        (lambda rows: "old", {}, "it gives something else than a number"),
+        (lambda rows: math.nan, {}, "it gives a number, but not finite"),
         (lambda rows: [5.0, 200], {"bounds": {"a": (0, 10), "b": (0, 10)}}, "beyond the bounds"),
         (lambda rows: os._exit(3), {}, "or ends its process"),
         (lambda rows: "c", {"bounds": None, "values": ["a", "b"]}, "not among the values"),
         (lambda rows: ["c"], {"bounds": None}, "no text, number or tuple"),
-        (lambda rows: rows["day"].dtype.str + str(len(np.unique(rows["who"]))), {"bounds": None}, "gives '<M8[s]100'"),
+        (lambda rows: {"<M8[s]100": 50}[f"{rows['day'].dtype.str}{len(set(rows['who']))}"], {}, "within the bounds"),
     ],
     ids=["right", "raises", "three", "text", "nan", "beyond", "dies", "unlisted", "list", "rows"],
 )
@@ -145,7 +146,7 @@ def test_the_books_are_charged_before_the_data_is_touched_and_failures_say_nothi
     assert session.spent.epsilon == 2 * used
 
 
-def test_a_run_that_was_lost_is_the_same_when_asked_again(session: Session) -> None:
+def test_a_run_that_was_lost_is_charged_again(session: Session) -> None:
     original = session._engine.run
 
     def interrupted(statement: str) -> Any:
@@ -156,8 +157,6 @@ def test_a_run_that_was_lost_is_the_same_when_asked_again(session: Session) -> N
         ask(session, mean_age, epsilon=1)
     session._engine.run = original
     ask(session, mean_age, epsilon=1)
-    assert session.spent.epsilon == 1
-    ask(session, mean_age, epsilon=1, bounds=(0, 50))
     assert session.spent.epsilon == 2
 
 
@@ -216,6 +215,24 @@ def test_vectors_have_names_and_labels_may_be_unstable(session: Session) -> None
     assert verify(torn.certificate, answer=torn).loss == torn.loss
 
 
+def test_an_estimate_that_was_paid_for_is_shown_whatever_the_books_do_next(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is never asked again, so what is not shown now is lost: one write stores it with what its certificate says."""
+    ledger = session._ledger
+    honest = ledger._store.writing
+
+    def writing(*look: Any) -> Any:
+        if any(entry.content["kind"] == "release" for entry in ledger.entries()):
+            raise LedgerUnavailable("others have been writing for 30 s", "ask again")
+        return honest(*look)
+
+    monkeypatch.setattr(ledger._store, "writing", writing)
+    estimate = ask(session, mean_age)
+    assert verify(estimate.certificate, answer=estimate).loss == estimate.loss
+    assert ledger.confirm(estimate.certificate, keys=[estimate.certificate["key"]]) == ()
+
+
 def test_seeded_estimates_say_so_and_have_no_certificate(session: Session) -> None:
     made = ask(session, mean_age, test_entropy=Entropy.for_tests(1))
     assert (made.private, made.certificate) == (False, {})
@@ -230,7 +247,8 @@ def test_whoever_is_told_of_progress_cannot_end_a_run_that_is_paid_for(session: 
     with pytest.raises(KeyboardInterrupt):
         ask(session, mean_age, progress=stop)
     assert session._ledger.standing(session.account)[0].used > 0
-    assert not session._begun
+    last = session._ledger.entries(since=session._ledger.head().sequence - 2)
+    assert [entry.content["kind"] for entry in last] == ["release", "certify"]
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])

@@ -312,3 +312,17 @@ def test_sums_that_doubles_could_not_hold_are_summed_as_integers(monkeypatch: py
     assert released[0] == released[1]
     assert ["AS INTEGER" in statement for statement in asked] == [False, False, True]
     assert asked[0] == asked[1]
+
+
+def test_a_refusal_says_when_it_is_delta_that_does_not_fit() -> None:
+    rows = {"who": np.arange(90), "k": np.arange(90) % 3}
+    with dc.connect(rows, unit=dc.User("who"), budget=dc.ApproxDP(3, "1e-6"), table="t", max_rows=1) as session:
+
+        def ask_all() -> None:
+            for number in range(99):
+                session.sql(f"SELECT k, COUNT(*) AS n FROM t WHERE who > {number} GROUP BY k", epsilon="0.02")
+
+        with pytest.raises(dc.BudgetExceeded, match="too little of δ is left") as refused:
+            ask_all()
+        assert refused.value.asked.epsilon < refused.value.remaining.epsilon
+        session.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.02")

@@ -405,7 +405,7 @@ def test_what_the_books_store_is_bound_to_the_domain_the_queries_and_the_price(s
         request(session, "SELECT site, health, female FROM survey WHERE site < 3"),
         request(session, ["health", "site", "female"]),
     ]
-    identities = {one.purchase({}).identity for one in asked}
+    identities = {one.identity({}) for one in asked}
     assert len(identities) == len(asked)
     assert math.isclose(float(sum(asked[0].chosen.terms.epsilon for _ in range(2))), 1.9, abs_tol=0.11)
     assert asked[5].chosen.terms.epsilon == Fraction(1)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
     from discreet.core.mechanism import Mechanism, Release
     from discreet.core.units import Edge, Event, Node, Row, User
+    from discreet.engines.records import Csv
 
 __version__ = "0.1.0"
 
@@ -36,6 +37,7 @@ __all__ = [
     "Bounds",
     "BudgetExceeded",
     "Categories",
+    "Csv",
     "DiscreetError",
     "Edge",
     "EntropyFailure",
@@ -61,6 +63,7 @@ _HOMES = {
     "core.losses": ("ZCDP", "ApproxDP", "PureDP", "RenyiDP"),
     "core.mechanism": ("Mechanism", "Release"),
     "core.units": ("Edge", "Event", "Node", "Row", "User"),
+    "engines.records": ("Csv",),
 }
 """Where the names are from; all others are errors."""
 

@@ -1,22 +1,32 @@
 """A signed statement of what a release guarantees, checkable offline by anyone.
 
-A certificate names the data and who is protected, the question, the plan, the events that were run, the loss they
-compose to, the place in the ledger where they were charged, the digest of what was released and that of the rows made
-of it. `verify` checks the signature and recomputes the loss from the events: the loss is believed because it follows
-from what was run, and what was run because the steward's key signed it. Given an answer, it checks its rows too.
+A certificate names the data and who is protected, the question as it was written and the digest of what was asked in
+canonical form, the plan, the events that were run, the loss they compose to, the place in the ledger where they were
+charged, the digest of what was released and that of the rows made of it.
+
+`verify` checks the signature and recomputes the loss from the events. That is not all there is to check, and what it
+returns says so: **anybody can sign with a key of their own**, so a signature means something only by a key that is
+known to be the steward's (`public`), and whoever stole that key can sign what was never charged, which only the books
+tell (`Ledger.confirm`). Given an answer, it checks its rows too.
+
+Certificates of the first format, which has no field "format", keep the question with its spaces run together, so what
+it said in quotes or after a comment is not certain: they are read as before, and that is said.
 
 >>> key = SigningKey.create()
 >>> half = {"kind": "pure", "epsilon": "1/2"}
 >>> said = {"data": "visits", "unit": {"kind": "user", "column": "who", "neighbours": "add_remove"}}
->>> said |= {"question": "SELECT COUNT(*) FROM visits", "plan": "Laplace noise", "events": [half], "loss": half}
+>>> said |= {"format": 2, "question": "SELECT COUNT(*)\\n  FROM visits", "canonical": "d"}
+>>> said |= {"plan": "Laplace noise", "events": [half], "loss": half}
 >>> said |= {"ledger": {"id": "a", "entry": 1, "hash": "b", "time": "2026-11-15"}, "answer": "c"}
 >>> said |= {"rows": digest(["n"], [[7]])}
 >>> record = key.sign(said)
 >>> print(verify(record, key.public))
-SELECT COUNT(*) FROM visits
+SELECT COUNT(*)
+  FROM visits
 on visits, asked on 2026-11-15
 protects each user (column who), whether there or not
 cost PureDP(epsilon=0.5), which follows from the 1 events that were run
+not checked: whether the books hold it; the rows of an answer
 >>> verify(record | {"question": "another"}, key.public)
 Traceback (most recent call last):
     ...
@@ -31,8 +41,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -47,11 +58,24 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, from_json
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
 from discreet.core.numerals import plain
+from discreet.core.texts import visible
 
-__all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "verify"]
+__all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "read_record", "verify"]
 
 _SAID = ("data", "unit", "question", "plan", "ledger", "answer", "rows")
-_FIELDS = {*_SAID, "events", "loss", "key", "signature"}
+_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+_FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
+_FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
+_FIELDS = {1: _FIELDS_1, 2: _FIELDS_2}
+_CHECKS = {
+    "signature": "the signature",
+    "loss": "the loss, from the events that were run",
+    "wording": "the question: its spaces were run together before it was signed",
+    "key": "whose key signed it",
+    "books": "whether the books hold it",
+    "rows": "the rows of an answer",
+}
+"""What can be checked of a certificate."""
 
 
 class Table(Protocol):
@@ -79,16 +103,24 @@ class Certificate:
     """The SHA-256 digest of what was released, as the ledger keeps it."""
     rows: str
     """The digest of the rows made of it, with the names of their columns."""
+    canonical: str | None = None
+    """The SHA-256 digest of what was asked, in canonical form, under which the books have it; None in format 1."""
+    checked: tuple[str, ...] = field(default=(), compare=False)
+    """What was found to be right."""
+    unchecked: tuple[str, ...] = field(default=(), compare=False)
+    """What was not looked at: it may be right or wrong."""
 
     def __str__(self) -> str:
         column = f" (column {self.unit['column']})" if "column" in self.unit else ""
         other = "replaced by any other" if self.unit["neighbours"] == "replace" else "there or not"
-        return (
+        told = (
             f"{self.question}\n"
             f"on {self.data}, asked on {self.ledger['time']}\n"
             f"protects each {self.unit['kind']}{column}, whether {other}\n"
             f"cost {self.loss}, which follows from the {len(self.events)} events that were run"
+            + (f"\nnot checked: {'; '.join(self.unchecked)}" if self.unchecked else "")
         )
+        return visible(told, lines=True)
 
 
 class SigningKey:
@@ -138,16 +170,19 @@ def verify(
     answer: Table | Mapping[str, Any] | None = None,
 ) -> Certificate:
     """What a certificate, or the file that holds one, says: once its signature holds, and its events cost no more than
-    its loss. With an answer, or the "columns" and "rows" of its JSON, its rows must be the ones that were certified."""
+    its loss. With an answer, or the "columns" and "rows" of its JSON, its rows must be the ones that were certified.
+
+    What it returns tells what was checked and what was not: without `public`, whoever made it may have signed it.
+    """
     record = _in_file(record) if isinstance(record, str | os.PathLike) else record
-    if not isinstance(record, dict) or set(record) != _FIELDS:
-        given = sorted(record) if isinstance(record, dict) else record
-        raise InvalidArgument("certificate", given, f"a record with {sorted(_FIELDS)}", "give it unchanged")
+    number = _format_of(record)
     if public is not None and record["key"] != public:
         raise InvalidArgument("key", record["key"], f"the expected {public}", "this was signed by somebody else")
     unsigned = {name: value for name, value in record.items() if name != "signature"}
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(record["key"]))
+        if not _SIGNATURE.fullmatch(record["signature"]):
+            raise ValueError
         key.verify(bytes.fromhex(record["signature"]), _canonical(unsigned))
     except (InvalidSignature, ValueError, TypeError):
         raise InvalidArgument("signature", record["signature"], "valid", "the certificate was changed") from None
@@ -158,7 +193,27 @@ def verify(
     if answer is not None and _digest_of(answer) != record["rows"]:
         remedy = "these rows were changed, or have another certificate"
         raise InvalidArgument("answer", _digest_of(answer), f"{record['rows']}, as was certified", remedy)
-    return Certificate(**{name: record[name] for name in _SAID}, events=events, loss=loss)
+    right = {"signature", "loss", *(["rows"] if answer is not None else []), *(["key"] if public is not None else [])}
+    right |= {"wording"} if number > 1 else set()
+    said = {name: record[name] for name in _SAID} | {"canonical": record.get("canonical")}
+    checked = tuple(text for name, text in _CHECKS.items() if name in right and name != "wording")
+    unchecked = tuple(text for name, text in _CHECKS.items() if name not in right)
+    return Certificate(**said, events=events, loss=loss, checked=checked, unchecked=unchecked)
+
+
+def _format_of(record: Any) -> int:
+    """Which format a record is in: it says so in a whole number, or in the first format not at all, and has the fields
+    of that format and no others."""
+    if not isinstance(record, dict) or not all(isinstance(name, str) for name in record):
+        raise InvalidArgument("certificate", record, f"a record with {sorted(_FIELDS_2)}", "give it unchanged")
+    number = record.get("format", 1)
+    if type(number) is not int or number not in _FIELDS or ("format" in record and number == 1):
+        bound = f"{max(_FIELDS)}, or left out in the first format"
+        raise InvalidArgument("format", number, bound, "give it unchanged, or use a newer version of discreet")
+    if set(record) != _FIELDS[number]:
+        bound = f"a record with {sorted(_FIELDS[number])}"
+        raise InvalidArgument("certificate", sorted(record), bound, "give it unchanged")
+    return number
 
 
 def digest(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
@@ -177,9 +232,24 @@ def _digest_of(answer: Table | Mapping[str, Any]) -> str:
     return digest(answer.names, answer.rows)
 
 
+def read_record(text: str) -> Any:
+    """What a text in JSON says. One that says something twice is refused: other readers would take the other one."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidArgument("record", twice, "said once each", "do not trust it: readers differ")
+        return dict(pairs)
+
+    return json.loads(text, object_pairs_hook=once)
+
+
 def _in_file(path: str | os.PathLike[str]) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return read_record(Path(path).read_text(encoding="utf-8"))
+    except InvalidArgument:
+        raise
     except (OSError, ValueError, RecursionError):
         bound = "a certificate, or the path of a file that holds one as JSON"
         raise InvalidArgument("certificate", str(path), bound, "give answer.certificate, or its file") from None

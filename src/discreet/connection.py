@@ -20,37 +20,38 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from discreet.core.domains import Bounds, Categories
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, known_place
 from discreet.core.exact import Exactable, natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb import DuckDB
-from discreet.engines.files import is_database, marks
+from discreet.engines.files import marks
 from discreet.engines.ibis import Ibis, address_of, is_ibis
 from discreet.engines.ibis import named as named_by_ibis
+from discreet.engines.overlaps import check_apart, check_disjoint
 from discreet.engines.postgres import Postgres, is_address, named
+from discreet.engines.records import Csv, csv_by_table
 from discreet.engines.schema import type_of
 from discreet.engines.spark import Spark
 from discreet.engines.spark import named as named_on_spark
 from discreet.engines.spark_sessions import is_spark, is_spark_frame
+from discreet.keeping import books_of
 from discreet.ledger import Ledger
-from discreet.ledger.addresses import is_address as keeps_books
 from discreet.session import Session
-from discreet.sql.catalog import Catalog, Column, Link, Table, Type
+from discreet.sql.catalog import Catalog, Column, Link, Table, Type, is_number
 from discreet.sql.intervals import Interval
 
 __all__ = ["Private", "connect"]
 
 Limits = Bounds | tuple[Exactable, Exactable]
-BESIDE = ".ledger"
-"""What stands after a source's name in the name of the books beside it."""
+SERVERS = ("postgresql", "postgres", "sc", "spark")
+"""The kinds of addresses where data can be."""
 LASTING = ("file:", "postgres:", "spark:", "ibis:")
 """How the names of sources begin that are the same in every session."""
 EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
@@ -74,7 +75,8 @@ class Private:
 
     `unit` is its unit column, by default called as in the first table. A table without one can be linked:
     `link=("order_id", "orders", "id")` says that a row belongs to whoever owns a row of `orders` whose `id` is its
-    `order_id`.
+    `order_id`. `disjoint` says, under `Row()`, that none of its rows is a row of another private table too; otherwise a
+    question that unites tables costs as much as a row that is in all of them.
     """
 
     source: object
@@ -84,6 +86,7 @@ class Private:
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     max_rows: int | None = None
+    disjoint: bool = False
 
     def __post_init__(self) -> None:
         _check_mappings(self.bounds, self.values, self.types)
@@ -104,6 +107,7 @@ def connect(
     bounds: Mapping[str, Limits] | None = None,
     values: Mapping[str, Sequence[Any]] | None = None,
     types: Mapping[str, str] | None = None,
+    csv: Csv | Mapping[str, Csv] | None = None,
     private: Mapping[str, object] | None = None,
     public: Mapping[str, object] | None = None,
     max_rows: int | None = None,
@@ -111,6 +115,7 @@ def connect(
     ledger: str | os.PathLike[str] | None = None,
     study: str | None = None,
     analyst: str | None = None,
+    new: bool = False,
     key: str | os.PathLike[str] | None = None,
 ) -> Session:
     """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
@@ -119,12 +124,16 @@ def connect(
 
     `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
     `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
-    further tables about the same people, `public` tables that protect nobody; `max_matches` names, for a linked or
+    further tables about the same people, `public` tables that protect nobody; `csv` says how CSV files are written, the
+    first table's or by table, where their header line does not; the first session parses them, and later ones read the
+    records that it kept beside the file; `max_matches` names, for a linked or
     public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
-    default beside a file and for frames in a temporary file that ends with the session; for a server, and on Spark, it
-    must be named.
+    default beside a file, and for frames by the name of the `dataset`, or without one in a temporary file that ends
+    with the session; for a server, and on Spark, it must be named.
     It is a file, or the address of a PostgreSQL server that keeps the books of many; `key` is then the file of the key
     that signs certificates, by default one for this machine. `dataset` names the data in the books, wherever it is.
+    `study` and `analyst` are whom questions are charged to, within the data set; where the steward has given some of
+    these a budget of their own, a name that the books do not know needs `new`.
     """
     if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
         raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
@@ -132,6 +141,10 @@ def connect(
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
     source = address_of(source)
+    if isinstance(source, str) and not os.path.exists(source):
+        source = known_place("source", source, *SERVERS)
+    if isinstance(ledger, str):
+        ledger = known_place("ledger", ledger, "postgresql", "postgres", "words")
     place, name = _first(source, table, ledger)
     column = unit.column if isinstance(unit, User) else None
     others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
@@ -142,6 +155,7 @@ def connect(
     _check_together(source, {**{called: one.source for called, one in others.items()}, **open_to_all})
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
+    written = csv_by_table(csv, name, names)
     engine = _engine(source)
     if isinstance(engine, Ibis) and engine.nameless and dataset is None:
         remedy = 'write dataset="visits", the same whatever the server is called'
@@ -150,21 +164,25 @@ def connect(
         tables = []
         for called, given in {name: Private(place, column, max_rows=max_rows), **others}.items():
             facts = _Facts(*({**own, **said[called]} for own, said in zip(_own(given), spread, strict=True)))
-            tables.append(_private(engine, called, given, column, facts, _links(called, given, others)))
+            links = _links(called, given, others)
+            tables.append(_private(engine, called, given, column, facts, links, written.get(called.lower())))
         for called, data in open_to_all.items():
-            tables.append(_public(engine, called, data, _Facts(*(said[called] for said in spread))))
+            facts = _Facts(*(said[called] for said in spread))
+            tables.append(_public(engine, called, data, facts, written.get(called.lower())))
         catalog = _limited(Catalog(tuple(tables)), max_matches or {})
         engine.seal()
         owned = (name, *others)
-        _check_apart(engine, owned, open_to_all)
+        check_apart(engine, owned, open_to_all)
+        disjoint = [table.name for table in tables if table.disjoint]
+        check_disjoint(engine, {name: place, **{called: one.source for called, one in others.items()}}, disjoint)
         _check_seen(engine, owned, dataset)
-        books = _books(source, ledger, [path for called in owned for path in engine.paths(called)])
+        books = books_of(source, dataset, ledger, [path for called in owned for path in engine.paths(called)])
         claims = _claims(engine, owned, tuple(open_to_all), _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
         lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
         lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
         sources = tuple(dict.fromkeys([lead, *lasting]))
-        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst, key)
+        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst, key, new)
         known = session.sources
         _check_claims(session, _claims(engine, owned, tuple(open_to_all), known), known)
         return session
@@ -216,7 +234,7 @@ class _Facts:
             if not plain:
                 raise InvalidArgument("values", {name: listed}, "one value or more", "list all, or leave it out")
             kinds = {type_of(plain), column.type}
-            if len(kinds) > 1 and not kinds <= {"integer", "real"}:
+            if len(kinds) > 1 and not all(kind is not None and is_number(kind) for kind in kinds):
                 remedy = "write them in the type of the column, or declare another in `types`"
                 raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
             values = Categories(tuple(plain))
@@ -226,7 +244,7 @@ class _Facts:
 
 def _spanned(column: Column, values: Categories) -> Bounds | None:
     """The bounds of a column: those declared, or those of its values if they are numbers."""
-    numbers = values.numbers if column.type in ("integer", "real") else None
+    numbers = values.numbers if is_number(column.type) else None
     if column.bounds is not None or not numbers:
         return column.bounds
     return Interval(numbers[0], numbers[-1]).bounds()
@@ -237,7 +255,7 @@ def _engine(source: object) -> _Engine:
         return Ibis(source)
     if is_spark(source):
         return Spark(source)
-    return Postgres(str(source)) if is_address(source) else DuckDB()
+    return Postgres(str(source)) if is_address(source) else DuckDB(lasting=True)
 
 
 def _first(source: object, table: str | None, ledger: object) -> tuple[object, str]:
@@ -285,19 +303,30 @@ def _private(
     column: str | None,
     facts: _Facts,
     links: Iterable[str],
+    csv: Csv | None,
 ) -> Table:
     owner = None if given.link is not None else given.unit or column
     if column is None and (given.unit is not None or given.link is not None):
         raise InvalidArgument("private", name, "without unit and link under Row()", "use User(column)")
-    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links)
+    if column is not None and given.disjoint:
+        remedy = "leave it out: the unit column bounds what one person adds"
+        raise InvalidArgument("disjoint", name, "declared under Row() only", remedy)
+    how = _how(engine, name, csv)
+    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links, **how)
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
     columns = facts.declared(name, engine.columns(name))
-    return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name))
+    return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name), disjoint=given.disjoint)
 
 
-def _public(engine: _Engine, name: str, data: object, facts: _Facts) -> Table:
-    engine.add(name, data, types=facts.types, hints=facts.hints, private=False)
+def _how(engine: _Engine, name: str, csv: Csv | None) -> dict[str, Any]:
+    if csv is not None and not isinstance(engine, DuckDB):
+        raise InvalidArgument("csv", name, "of a CSV file", "leave it out for tables on a server")
+    return {} if csv is None else {"csv": csv}
+
+
+def _public(engine: _Engine, name: str, data: object, facts: _Facts, csv: Csv | None) -> Table:
+    engine.add(name, data, types=facts.types, hints=facts.hints, private=False, **_how(engine, name, csv))
     columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
 
@@ -343,45 +372,12 @@ def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
 
 
-def _check_apart(engine: _Engine, owned: Iterable[str], public: Iterable[str]) -> None:
-    """Nothing is private and public at once: what a public table holds is told."""
-    for one, other in product(owned, public):
-        paths = [[path for path in engine.paths(table) if not is_database(path)] for table in (one, other)]
-        first, second = (frozenset[tuple[int, int]]().union(*map(marks, each)) for each in paths)
-        same = not engine.paths(one) and engine.identity(one) == engine.identity(other)
-        if first & second or same:
-            remedy = "leave it out of public, or write what may be told elsewhere"
-            raise InvalidArgument("public", other, f"no rows of {one}, which is private", remedy)
-
-
 def _check_seen(engine: _Engine, owned: Iterable[str], dataset: str | None) -> None:
     """That it is known, or said, whose books a view is to continue."""
     for table in owned if dataset is None else ():
         if isinstance(engine, Postgres) and (unseen := engine.unseen(table)):
             remedy = 'write dataset="…", the data set of the tables it reads, or give the function a body BEGIN ATOMIC'
             raise InvalidArgument("table", table, f"a view that tells what it reads; {unseen[0]}() does not", remedy)
-
-
-def _books(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:
-    """Where the books are; at their place beside the source they must be the only ones of that kind for these files."""
-    if keeps_books(ledger):
-        return ledger
-    on_disk = isinstance(source, str | os.PathLike) and not is_address(source) and not is_spark(source)
-    beside = _beside(Path(str(source)).expanduser().resolve()) if on_disk else None
-    books = beside if ledger is None else Path(ledger)
-    if books is None or beside is None or books.expanduser().resolve() != beside:
-        return books
-    held = frozenset[tuple[int, int]]().union(*map(marks, paths))
-    near = {place for path in paths for place in (path, *path.parents) if place.name}
-    for place in sorted(near):
-        if _beside(place) != beside and _beside(place).exists() and held & marks(place):
-            remedy = f"give ledger={str(_beside(place))!r} to go on with those, or another ledger for all of them"
-            raise InvalidArgument("ledger", str(beside), "the only books of these files; there are others", remedy)
-    return books
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + BESIDE)
 
 
 def _known(books: str | Path | None) -> dict[str, str]:
@@ -396,15 +392,12 @@ def _claims(engine: _Engine, tables: Iterable[str], public: Iterable[str], known
     """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
     if isinstance(engine, Postgres):
         open_to_all = {text for table in public for text in engine.sources(table)}
-        each = [[text for text in engine.sources(table) if text not in open_to_all] for table in tables]
-        return [sorted(claim, key=lambda text: text not in {*known}) for claim in each]
+        return [[text for text in engine.claims(table, known) if text not in open_to_all] for table in tables]
     held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
     claims = []
     for table in tables:
-        identity, paths = engine.identity(table), engine.paths(table)
-        own = [identity] if identity.startswith("file:") else [identity, *(f"file:{path}" for path in paths)]
-        own = [*engine.sources(table)] if isinstance(engine, Spark) else own
-        mine = frozenset[tuple[int, int]]().union(*map(marks, paths))
+        own = [engine.identity(table)] if isinstance(engine, Ibis) else [*engine.sources(table)]
+        mine = frozenset[tuple[int, int]]().union(*map(marks, engine.paths(table)))
         found = [text for text in known if text in own and text.startswith(LASTING)]
         found += [text for text, there in held.items() if there & mine]
         claims.append(list(dict.fromkeys(found + own)))

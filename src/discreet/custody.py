@@ -32,8 +32,10 @@ from threading import get_ident
 
 from discreet.certificate import SigningKey
 from discreet.core.errors import InvalidArgument
+from discreet.core.folders import data_folder
 from discreet.ledger import Head, Ledger, LedgerDamaged
 from discreet.ledger.addresses import is_address
+from discreet.ledger.sqlite import BESIDE
 
 __all__ = ["VARIABLE", "Custody", "beside", "public_keys"]
 
@@ -71,6 +73,11 @@ class Custody:
             ledger.register(key.public)
         custody.remember(ledger.seen)
         return custody
+
+    def files(self, ledger: Ledger) -> list[Path]:
+        """What lies on this machine: the key, the note, and the books with what SQLite keeps beside them."""
+        books = [] if is_address(ledger.address) else [Path(ledger.address + end) for end in ("", *BESIDE)]
+        return [self.path, *books, *([] if self.note is None else [self.note])]
 
     def recalled(self) -> _Note | None:
         """What was noted at this place before; an error if it was about other books."""
@@ -133,7 +140,7 @@ def _on_this_machine(ledger: str, path: str | os.PathLike[str] | None) -> Path:
     named = path or os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "discreet"
+    data = data_folder()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as reason:

@@ -9,13 +9,14 @@ Laplace noise; one group
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.core.events import Event
-from discreet.core.losses import Loss
+from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.core.numerals import loss as loss_text
-from discreet.sql.planner import Expected
+from discreet.core.texts import visible
+from discreet.sql.planner import Budget, Expected, loss_of
 from discreet.sql.showing import quote_html
 
 __all__ = ["Quote"]
@@ -40,11 +41,36 @@ class Quote:
     """Of synthetic rows, their columns."""
     notes: tuple[str, ...] = ()
     """What else is to be known before it is bought."""
+    stored: bool = False
+    """Whether an answer is stored that this caller may see: then asking costs nothing, and the loss was paid before."""
+    failed: bool = False
+    """Whether what is stored is that the run failed: asking again costs nothing and gives that failure again."""
+
+    @property
+    def pays(self) -> Loss:
+        """What this caller will pay: the loss, or nothing for a stored answer or failure."""
+        if not self.stored and not self.failed:
+            return self.loss
+        return PureDP(0) if isinstance(self.loss, PureDP) else ApproxDP(0, 0)
+
+    @property
+    def cost(self) -> str:
+        """What asking costs this caller, in words."""
+        price = loss_text(self.loss)
+        if self.stored:
+            return f"nothing: it was answered before, for {price}"
+        if self.failed:
+            return f"nothing: it was run before, for {price}, and failed; asking again gives that failure again"
+        return f"{price}, {'within what is left' if self.fits else 'more than what is left: it would be refused'}"
+
+    def settled(self, paid: tuple[Event, ...], budget: Budget, failed: bool) -> Quote:
+        """The quote of what was paid for before, by these events: of an answer, or of a run that failed."""
+        return replace(self, loss=loss_of(paid, budget), events=paid, stored=not failed, failed=failed)
 
     def __str__(self) -> str:
-        room = "within what is left" if self.fits else "more than what is left"
-        cost = f"costs {loss_text(self.loss)}, {room}"
-        return "\n".join([cost, self.plan, *(f"  {error}" for error in self.errors), *self.notes])
+        lines = [f"costs {self.cost}", self.plan, *(f"  {error}" for error in self.errors), *self.notes]
+        return "\n".join(visible(line, lines=True) for line in lines)
 
     def _repr_html_(self) -> str:
-        return quote_html(self.loss, self.plan, self.errors, self.fits, self.notes)
+        alarm = self.failed or not (self.fits or self.stored)
+        return quote_html(self.cost, self.plan, self.errors, alarm, self.notes)

@@ -15,7 +15,7 @@ True
 True
 >>> session.close()
 
-The life of an answer: parse, plan, price, look for the same question in the books, charge durably, run one statement,
+The life of an answer: parse, look for the same question in the books, plan, price, charge durably, run one statement,
 add noise, store, show. What is shown is what the ledger stored.
 """
 
@@ -24,30 +24,33 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from discreet import allowance
-from discreet.asked import Asked
-from discreet.core.errors import AnswerFailed, InvalidArgument
+from discreet.asked import Asked, Question, Reading, spendable
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, positive
 from discreet.core.losses import Loss
 from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
 from discreet.custody import Custody
 from discreet.engines.engine import Engine
-from discreet.ledger import Ledger, Standing
-from discreet.noise.entropy import Entropy, chosen, system
-from discreet.purchase import Counter, Listener, Purchase, guarded
+from discreet.ledger import Charge, Ledger, Standing
+from discreet.noise.entropy import Entropy, for_release, system
+from discreet.purchase import FAILED, Counter, Listener, Purchase
 from discreet.quote import Quote
-from discreet.sql.answer import Answer, assemble, pack
+from discreet.sql.answer import Answer, pack, plan_of
 from discreet.sql.catalog import Catalog
+from discreet.sql.decimals import Decimals
+from discreet.sql.functions import cast
 from discreet.sql.groups import Groups
+from discreet.sql.naming import renamed
 from discreet.sql.parse import parse
-from discreet.sql.plan import Query, Ref, Relation, Scan
-from discreet.sql.planner import Budget, epsilon_for
+from discreet.sql.plan import Named, Project, Ref, Relation, Scan
+from discreet.sql.planner import Budget, loss_of
 from discreet.sql.relations import tables_in
 from discreet.sql.selection import Selection
 from discreet.sql.showing import session_html
@@ -62,9 +65,6 @@ if TYPE_CHECKING:
     from discreet.synthesis.result import Synthesis
 
 __all__ = ["Quote", "Session"]
-
-FAINTEST = Fraction(1, 10**6)
-"""The smallest ε of a question."""
 
 
 class Session:
@@ -82,6 +82,7 @@ class Session:
         study: str | None,
         analyst: str | None,
         key: str | os.PathLike[str] | None = None,
+        new: bool = False,
     ) -> None:
         self._closed = False
         self._engine = engine
@@ -89,7 +90,6 @@ class Session:
         self._unit = unit
         self._budget = budget
         self._home = Home()
-        self._begun: dict[str, str] = {}
         self._clear = None
         place = ledger
         if place is None:
@@ -98,13 +98,14 @@ class Session:
         self._ledger = Ledger.at(place)
         try:
             self._custody = Custody.of(self._ledger, place, key)
-            self._account = self._opened((dataset,), sources, [part for part in (study, analyst) if part is not None])
-            self._counter = Counter(self._ledger, self._account, budget, unit, self._custody)
+            below = [name for name in (study, analyst) if name is not None]
+            self._account = self._opened((dataset,), sources, below, new)
+            self._counter = Counter(self._ledger, self._account, budget, unit, self._custody, ledger is not None)
         except BaseException:
             self._ledger.close()
             raise
 
-    def _opened(self, dataset: tuple[str], sources: Sequence[str], below: Sequence[str]) -> tuple[str, ...]:
+    def _opened(self, dataset: tuple[str], sources: Sequence[str], below: Sequence[str], new: bool) -> tuple[str, ...]:
         """The account in the books, with all sources attached to its data set."""
         opened = self._ledger.open(dataset, budget=self._budget, unit=self._unit, source=sources[0])
         known = self._ledger.sources() if sources[1:] else {}
@@ -112,7 +113,7 @@ class Session:
             if known.get(source) != opened[0]:
                 self._ledger.attach(opened, source)
         for part in below:
-            opened = self._ledger.open((*opened, part))
+            opened = self._ledger.open((*opened, part), new=new)
         return opened
 
     def __enter__(self) -> Session:
@@ -148,12 +149,13 @@ class Session:
         """How the account and all above it stand in the books."""
         return self._ledger.standing(self._account)
 
-    def progress(self) -> float | None:
-        """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
-        return self._engine.progress()
+    def running(self) -> bool:
+        """Whether a statement is being run, for other threads to ask. How far it is depends on the data, and is not
+        told."""
+        return self._engine.running()
 
     def cancel(self) -> None:
-        """Stop the running statement, from another thread: its `sql` raises KeyboardInterrupt; ask it again."""
+        """Stop the running statement, from another thread: its `sql` raises KeyboardInterrupt; its charge stands."""
         self._engine.cancel()
 
     @property
@@ -167,14 +169,22 @@ class Session:
         return allowance.remaining(self._ledger, self._account, self._budget)
 
     def price(self, text: str, *, epsilon: Exactable | None = None, error: Exactable | None = None) -> Quote:
-        """The cost of a question and how good its answer will be, from declared facts alone; nothing is spent.
+        """The cost of a question, nothing if it is stored, and how good its answer will be; nothing is spent.
 
         Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
         """
-        asked = self._ask(text, epsilon, error)
+        question = self._question(text, epsilon, error)
+        asked = question.planned().prepared()
+        asked.check(self._engine.prepare)
         fits = self._ledger.fits(self._account, asked.measurement.events)
-        measured = asked.measurement.events
-        return Quote(asked.epsilon, asked.loss, measured, asked.words, asked.errors, fits, asked.statement)
+        known = self._counter.stored(question.identity)
+        known = known or (question.former(asked, self._counter.stored) or (None, None))[1]
+        told = (asked.words, asked.errors, fits, asked.statement)
+        return self._quoted(Quote(asked.epsilon, asked.loss, asked.measurement.events, *told), known)
+
+    def _quoted(self, quote: Quote, known: Charge | None) -> Quote:
+        """The quote, or if an outcome is stored already, what that is and what was paid for it."""
+        return quote if known is None else quote.settled(known.events, self._budget, known.payload == FAILED)
 
     def sql(
         self,
@@ -188,16 +198,29 @@ class Session:
 
         Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
         """
-        asked = self._ask(text, epsilon, error)
-        source = chosen(test_entropy)
-        purchase = Purchase(asked.question, text, asked.words, asked.measurement.events, asked.loss)
-        bought = self._counter.bought(
-            purchase if source.private else purchase.seeded(), lambda: self._run(asked, source)
-        )
-        answer = assemble(asked.query, asked.sums, asked.measurement, bought.payload, asked.loss, {})
+        question, source = self._question(text, epsilon, error), for_release(test_entropy)
+        shown: Callable[[bytes], Answer] = cache(lambda payload: reading.answer(query, payload, purchase.loss))
+        bought = self._counter.recalled(question.identity) if source.private else None
+        query, identity, former = question.query, question.identity, None
+        if bought is None:
+            asked = question.planned().prepared()
+            former = question.former(asked, self._counter.recalled) if source.private else None
+            if former is not None:
+                asked, bought = former
+                query, identity = asked.query, asked.former_identity
+            reading = asked.reading
+            purchase = Purchase(identity, text, asked.words, asked.measurement.events, asked.loss)
+        if bought is None:
+            asked.check(self._engine.prepare)
+            wanted = purchase if source.private else purchase.seeded()
+            bought = self._counter.bought(wanted, lambda: self._run(asked, source), shown)
+        if former is None and not bought.charge.own:  # read as it was released, perhaps by another version
+            reading, events = Reading.of(query, plan_of(bought.payload)), bought.charge.events
+            purchase = Purchase(identity, text, reading.words, events, loss_of(events, self._budget))
+        answer = shown(bought.payload)
         if not source.private:
             return answer
-        return replace(answer, certificate=self._counter.certificate(purchase, bought, answer.names, answer.rows))
+        return replace(answer, certificate=self._counter.certificate(purchase, bought, answer))
 
     def synthesize(
         self,
@@ -222,21 +245,33 @@ class Session:
         what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
         by default about as many as there are; `progress` is told how much is done.
         """
-        from discreet.synthesis.result import assembled, checked, released
+        from discreet.synthesis.result import assembled, checked, plan_of, released
 
         request = self._requested(what, epsilon, workload, method, bins, max_rows, check)
-        source = chosen(test_entropy)
+        source = for_release(test_entropy)
         wanted, listener = checked(rows), Listener(progress)
-        purchase = request.purchase(self._sources(request.rows.relation))
-        bought = self._counter.bought(
-            purchase if source.private else purchase.seeded(),
-            lambda: guarded(lambda: released(request, self._engine, source, listener)),
-        )
+        sources = self._sources(request.rows.relation)
+        identity = request.identity(sources)
+        shown = cache(lambda payload: assembled(request, payload, wanted))
+        bought, former = self._counter.recalled(identity) if source.private else None, None
+        if bought is None and source.private:
+            bought = former = self._counter.recalled(request.former_identity(sources))
+            identity = identity if former is None else request.former_identity(sources)
+        purchase = request.purchase(identity)
+        if bought is None:
+            bought = self._counter.bought(
+                purchase if source.private else purchase.seeded(),
+                lambda: listener.during(lambda: released(request, self._engine, source, listener)),
+                shown,
+            )
+        if former is None and not bought.charge.own:  # read as it was released, perhaps by another version
+            request = request.recalled(plan_of(bought.payload), bought.charge.events)
+            purchase = request.purchase(identity)
         listener.heard()
-        found = assembled(request, bought.payload, wanted)
+        found = shown(bought.payload)
         if not source.private:
             return found
-        return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
+        return replace(found, certificate=self._counter.certificate(purchase, bought, found))
 
     def price_synthesis(
         self,
@@ -252,8 +287,9 @@ class Session:
         """What `synthesize` would cost and do, from declared facts alone; nothing is spent."""
         made = self._requested(what, epsilon, workload, method, bins, max_rows, check)
         fits = self._ledger.fits(self._account, made.events)
-        price = made.loss, made.events, made.words, made.errors
-        return Quote(made.epsilon, *price, fits, made.statement, made.domain.names)
+        price, sources = (made.loss, made.events, made.words, made.errors), self._sources(made.rows.relation)
+        known = self._counter.stored(made.identity(sources), made.former_identity(sources))
+        return self._quoted(Quote(made.epsilon, *price, fits, made.statement, made.domain.names), known)
 
     def estimate(
         self,
@@ -283,27 +319,20 @@ class Session:
         from discreet.estimation.result import assembled, released
 
         request = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
-        source, listener = chosen(test_entropy), Listener(progress)
-        sources = self._sources(request.rows.relation)
+        source, listener = for_release(test_entropy), Listener(progress)
+        sources, shown = self._sources(request.rows.relation), cache(lambda payload: assembled(request, payload))
         with request.workers(self._files()) as workers:
-            # A run that was lost on the way may be asked for again: it is the same one, unless the function is not.
-            asking = request.purchase(sources, "").identity
-            number = self._begun.setdefault(asking, f"{system().bits(128):032x}")
-            purchase = request.purchase(sources, number)
-            try:
-                bought = self._counter.bought(
-                    purchase if source.private else purchase.seeded(),
-                    lambda: guarded(lambda: released(request, self._engine, workers, source, listener)),
-                )
-            except AnswerFailed:
-                self._begun.pop(asking, None)
-                raise
-            self._begun.pop(asking, None)
+            purchase = request.purchase(sources, f"{system().bits(128):032x}")
+            bought = self._counter.bought(
+                purchase if source.private else purchase.seeded(),
+                lambda: listener.during(lambda: released(request, self._engine, workers, source, listener)),
+                shown,
+            )
         listener.heard()
-        found = assembled(request, bought.payload)
+        found = shown(bought.payload)
         if not source.private:
             return found
-        return replace(found, certificate=self._counter.certificate(purchase, bought, found.names, found.rows))
+        return replace(found, certificate=self._counter.certificate(purchase, bought, found))
 
     def price_estimate(
         self,
@@ -326,7 +355,7 @@ class Session:
 
         made = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
         fits = self._ledger.fits(self._account, made.events)
-        price, notes = (made.loss, made.events, made.words, made.errors), (*made.notes, tried(made, self._files()))
+        price, notes = (made.loss, made.events, made.words, made.errors), (*made.notes, *tried(made, self._files()))
         return Quote(made.epsilon, *price, fits, made.statement, made.names, notes)
 
     def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
@@ -334,25 +363,27 @@ class Session:
         known = self._catalog.table(table)
         if known.private:
             raise InvalidArgument("table", table, "a public table", "people's rows are never shown")
-        refs = [Ref(column.name, column.type) for column in map(known.column, names)]
-        selection = Selection(self._engine.dialect)
-        listed = ", ".join(map(selection.text_of, refs))
-        source = selection.source(Scan(known), frozenset(ref.name for ref in refs), {})
-        rows = self._engine.run(f"SELECT {listed} FROM {source}")
+        columns = [known.column(name) for name in names]
+        refs = [Ref(column.name, column.type) for column in columns]
+        kept = [cast(ref, "real") if isinstance(ref.type, Decimals) else ref for ref in refs]
+        shown = tuple(Named(f"c{place}", expression) for place, expression in enumerate(kept))
+        relation, _ = renamed(Project(Scan(known), shown))
+        rows = self._engine.run(Selection(self._engine.dialect).select(relation))
         return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def _files(self) -> list[Path]:
-        """Where people's rows lie."""
+        """Where people's rows, the books and the key lie, as far as that is in files."""
         private = [table.name for table in self._catalog.tables if table.private]
-        return [path for name in private for path in self._engine.paths(name)]
+        rows = [path for name in private for path in self._engine.paths(name)]
+        return [*rows, *self._custody.files(self._ledger)]
 
     def _requested(self, what: str | Sequence[str], epsilon: Exactable, *asked: Any) -> Request:
         from discreet.synthesis.request import Facts, Request
 
         self._check_open()
         facts = Facts(self._catalog, self._unit.changes, self._budget, self._engine.dialect)
-        request = Request.of(facts, what, _spendable(epsilon), *asked)
-        str(request.statement)  # what the engine cannot do is refused before anything is charged
+        request = Request.of(facts, what, spendable(epsilon), *asked)
+        self._engine.prepare(request.statement)  # what the engine cannot run is refused before anything is charged
         return request
 
     def _function(
@@ -362,17 +393,14 @@ class Session:
 
         self._check_open()
         engine = self._engine.dialect
-        request = Request.of(self._catalog, self._budget, engine, function, what, _spendable(epsilon), *asked)
-        str(request.statement)  # what the engine cannot do is refused before anything is charged
+        request = Request.of(self._catalog, self._budget, engine, function, what, spendable(epsilon), *asked)
+        self._engine.prepare(request.statement)  # what the engine cannot run is refused before anything is charged
         return request
 
     def _run(self, asked: Asked, source: Entropy) -> bytes:
         """The noisy sums, packed."""
-
-        def run() -> bytes:
-            return pack(asked.measurement.release(self._measured(asked), asked.listed, source), source.private)
-
-        return guarded(run)
+        noisy = asked.measurement.release(self._measured(asked), asked.listed, source)
+        return pack(noisy, source.private, asked.record)
 
     def _measured(self, asked: Asked) -> Groups:
         """What the engine gives, before any noise."""
@@ -394,20 +422,18 @@ class Session:
             self._clear()
 
     def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Asked:
+        return self._question(text, epsilon, error).planned().prepared()
+
+    def _question(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Question:
         self._check_open()
         if (epsilon is None) == (error is None):
             remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
             raise InvalidArgument("epsilon, error", (epsilon, error), "exactly one of the two", remedy)
         query = parse(text, self._catalog)
-        sources = self._sources(query.aggregate.input)
-        if error is None:
-            asked = self._asked(query, sources, _spendable(epsilon))
-        else:
-            wanted = positive("error", error)
-            # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
-            found = epsilon_for(float(wanted), lambda trial: self._asked(query, sources, trial, whole=True).errors)
-            asked = self._asked(query, sources, found, whole=True)
-        return asked.prepared()
+        given = spendable(epsilon) if error is None else None
+        wanted = None if error is None else positive("error", error)
+        sources, terms = self._sources(query.aggregate.input), (self._unit.changes, self._budget, self._engine.dialect)
+        return Question(query, sources, given, wanted, *terms, lambda: parse(text, self._catalog, doubles=True))
 
     def _check_open(self) -> None:
         if self._closed:
@@ -422,13 +448,3 @@ class Session:
         said = {name: self._engine.definition(name) for name in used}
         others = {name: self._engine.identity(name) for name in used if name != first}
         return {**others, **({first: said[first]} if said.get(first) else {})}
-
-    def _asked(self, query: Query, sources: dict[str, str], epsilon: Fraction, whole: bool = False) -> Asked:
-        return Asked.of(query, sources, epsilon, self._unit.changes, self._budget, self._engine.dialect, whole)
-
-
-def _spendable(epsilon: Exactable | None) -> Fraction:
-    given = positive("epsilon", epsilon)
-    if given < FAINTEST:
-        raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
-    return given

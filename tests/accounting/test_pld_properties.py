@@ -110,7 +110,6 @@ NOTHING = [
     Pure(F(0)),
     Laplace(F(1), 0),
     Gaussian(F(1), F(0)),
-    Gaussian(F(1), F(1, 2)),  # integers that move by less than 1 do not move
     BoundedRange(F(0)),
     Approximate(F(0), F(0)),
     PoissonSampled(F(0), Pure(F(5))),

@@ -1,21 +1,28 @@
 """The audit of a session passes ours, reads no private row, and catches faults planted in it one at a time."""
 
+import math
 from collections.abc import Callable
+from decimal import Decimal
 from itertools import count
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.sql import faults
 from tests.sql.faults import planted
 
 import discreet as dc
+from discreet.adversary import twins
 from discreet.adversary.sessions import SessionAudit, audit_session, usual_questions
-from discreet.adversary.twins import PROFILES
+from discreet.adversary.twins import PROFILES, Maker
+from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.session import Session
 from discreet.sql import measurement
+from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.decimals import Decimals
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import Measurement
 
@@ -52,6 +59,41 @@ def test_ours_passes_and_the_charge_is_used_up(neighbours):
         assert session._ledger.head().sequence <= 2
     assert found.passed, str(found)
     assert all(one.strain > (0.9 if neighbours == "add_remove" else 0.4) for one in found.questions)
+
+
+DECIMALS = [
+    "SELECT SUM(price) AS s, AVG(price) AS a FROM visits",
+    "SELECT SUM(price * price + 0.1) AS s FROM visits WHERE price > 0.05",
+    "SELECT rate, COUNT(*) AS n FROM visits GROUP BY rate",
+    "SELECT total, COUNT(*) AS n FROM visits GROUP BY total",
+    "SELECT SUM(tax) AS s FROM visits JOIN taxes ON taxes.rate = visits.rate",
+]
+
+
+def test_tables_with_decimals_are_audited():
+    kinds = {"price": (10, 2), "rate": (3, 2), "total": (38, 4)}
+    made = {name: pa.array([Decimal(1)] * 4, pa.decimal128(*digits)) for name, digits in kinds.items()}
+    taxes = pa.table({"rate": pa.array([Decimal("0.01"), Decimal("0.19")]), "tax": pa.array([Decimal("1.5"), None])})
+    facts: dict[str, Any] = {"bounds": {"price": (0, 5)}, "values": {"rate": [0.01, 0.19]}, "table": "visits"}
+    facts |= {"unit": dc.User("who"), "budget": dc.ApproxDP(3, "1e-6"), "public": {"taxes": taxes}}
+    with dc.connect(pa.table({"who": [1, 1, 2, 3], **made}), **facts, max_matches={"taxes": 1}) as session:
+        types = [column.type for column in session._catalog.table("visits").columns]
+        assert types[1:] == ["decimal(10,2)", "decimal(3,2)", "decimal(38,4)"]
+        found = audit_session(session, DECIMALS, runs=0, profiles=("most", "beyond", "nowhere else", "odd"))
+    assert found.passed, str(found)
+    assert all(one.refused is None and one.strain > 0.3 for one in found.questions), str(found)
+    assert found.questions[0].strain > 0.9
+
+
+def test_made_up_decimals_are_whole_units_between_the_ends_of_their_type():
+    price = Column("price", Decimals.of(6, 2), Bounds(0, 5))
+    maker = Maker(Catalog((Table("visits", (price,)),)), dc.Row(), {"price": [0.06, 7, math.nan, "x", 10**9]})
+    assert [*map(str, maker._pool(price))] == ["0.06", "7.00", "9999.99", "5.00", "0.00", "2.50", "1.25"]
+    odd = {str(value) for value in twins._odd(price)}
+    assert odd == {"9999.99", "-9999.99", "0.01", "-0.01", "9999.98"}
+    whole = Column("total", Decimals.of(38, 0))
+    assert max(twins._odd(whole)) == 10**38 - 1
+    assert 2**53 + 1 in twins._odd(whole)
 
 
 def test_no_private_row_is_read():

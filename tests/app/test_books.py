@@ -7,6 +7,10 @@ import pytest
 from tests.app.commands import COUNT, Commands
 
 from discreet.app.books import entry_cells
+from discreet.app.settings import Settings
+from discreet.connection import connect
+from discreet.core.errors import BudgetExceeded
+from discreet.core.numerals import loss_record
 
 AVERAGE = "SELECT AVG(cost) AS mean FROM visits"
 
@@ -43,7 +47,7 @@ def test_entries_tell_who_was_charged_and_neither_answers_nor_their_times(asked:
     assert kinds.count("charge") == kinds.count("release") == 2
     assert [entry["sequence"] for entry in entries] == list(range(1, len(entries) + 1))
     for entry in entries:
-        assert ("time" in entry) == (entry["kind"] != "release")
+        assert ("time" in entry) == (entry["kind"] not in ("release", "certify"))
         assert not {"payload", "question", "states", "size"} & set(entry)
     said = asked("ledger").stdout
     assert "visits/flu/ann" in said
@@ -118,7 +122,7 @@ def test_a_budget_changed_in_the_file_alone_is_refused(asked: Commands) -> None:
 
 def test_a_study_gets_a_budget_of_its_own_before_it_asks(run: Commands) -> None:
     before = (run.folder / "discreet.toml").read_text()
-    assert "visits/flu" in run("budget", "amend", "--study", "flu", "--epsilon", "0.4").stdout
+    assert "visits/flu" in run("budget", "amend", "--study", "flu", "--epsilon", "0.4", "--new").stdout
     assert (run.folder / "discreet.toml").read_text() == before
     assert "'visits/flu'" in run("query", COUNT, "-e", "1", "--study", "flu", code=3).stderr
     small = run.json("query", COUNT, "-e", "0.2", "--study", "flu")["budget"]
@@ -128,6 +132,85 @@ def test_a_study_gets_a_budget_of_its_own_before_it_asks(run: Commands) -> None:
     assert run.json("query", COUNT, "-e", "0.3")["budget"]["used"] < small["used"]
 
 
+def test_an_analyst_is_capped_in_all_studies_and_typos_are_noticed(run: Commands) -> None:
+    run("query", COUNT, "-e", "0.2", "--study", "flu", "--analyst", "eve")
+    assert "visits/*/eve" in run("budget", "amend", "--analyst", "eve", "--epsilon", "0.3").stdout
+    assert "eve (all studies)" in run("budget").stdout
+    average = "SELECT AVG(cost) AS mean FROM visits"
+    assert "'eve'" in run("query", average, "-e", "0.2", "--study", "flu", "--analyst", "evee", code=2).stderr
+    assert "'flu'" in run("query", average, "-e", "0.2", "--study", "flue", "--analyst", "eve", code=2).stderr
+    run("budget", "amend", "--study", "covid", "--epsilon", "1", "--new")
+    for study in ("flu", "covid"):
+        said = run("query", average, "-e", "0.2", "--study", study, "--analyst", "eve", code=3).stderr
+        assert "'visits/*/eve'" in said
+    run("query", average, "-e", "0.05", "--study", "covid", "--analyst", "eve")
+    assert "sound" in run("ledger", "check").stdout
+
+
+@pytest.mark.parametrize("cap", [None, "1.1"])
+@pytest.mark.parametrize("epsilon", ["0.4", "0.15"])
+def test_enough_for_so_many_more_is_exact_for_the_tightest_account(
+    run: Commands, cap: str | None, epsilon: str
+) -> None:
+    if cap is not None:
+        run("budget", "amend", "--analyst", "eve", "--epsilon", cap, "--new")
+    who = ("-e", epsilon, "--study", "flu", "--analyst", "eve")
+    if cap is not None:
+        run("budget", "amend", "--study", "flu", "--epsilon", "2", "--new")
+    asked = (f"SELECT COUNT(*) AS n FROM visits WHERE age < {age}" for age in range(1, 99))
+    first = run.json("query", next(asked), *who)
+    again = run("query", "SELECT COUNT(*) FROM visits WHERE age < 1", *who).stdout
+    assert f"enough for {first['more']} more like this" in " ".join(again.split())
+    for left in range(first["more"] - 1, -1, -1):
+        assert run.json("query", next(asked), *who)["more"] == left
+    run("query", next(asked), *who, code=3)
+
+
+def test_every_command_shows_the_same_figures(run: Commands) -> None:
+    run("budget", "amend", "--study", "flu", "--epsilon", "1", "--new")
+    for number, epsilon in enumerate(("0.3", "0.2", "0.1")):
+        text = f"SELECT AVG(cost) AS m FROM visits WHERE age > {number}"
+        run("query", text, "-e", epsilon, "--study", "flu", "--analyst", "ann")
+    run("query", COUNT, "-e", "0.5")
+    shown = {tuple(line["account"]): line for line in run.json("budget")}
+    [dataset] = run.json("registry")["data_sets"]
+    for line in dataset["accounts"]:
+        told = shown[tuple(line["account"])]
+        for figure in ("spent", "remaining"):
+            assert float(told[figure]["epsilon"]) == pytest.approx(line[figure]["epsilon"], rel=1e-5)
+        assert told["used"] == pytest.approx(line["used"])
+    settings = Settings.read(run.folder / "discreet.toml")
+    with connect(**settings.arguments(study="flu", analyst="ann")) as session:
+        told = shown["visits", "flu", "ann"]
+        assert loss_record(session.remaining, down=True) == told["remaining"]
+        assert loss_record(session.spent) == told["spent"]
+        with pytest.raises(BudgetExceeded) as refused:
+            session.sql("SELECT SUM(cost) FROM visits", epsilon="2.9")
+        assert str(session.remaining) in str(refused.value)
+
+
+def test_answers_are_shared_or_kept_per_study(asked: Commands) -> None:
+    assert "shared" in asked("budget", "answers").stdout
+    assert asked.json("price", COUNT, "-e", "0.5", "--study", "covid")["stored"]
+    assert "nothing: it was answered before" in asked("price", COUNT, "-e", "0.5").stdout
+    assert "per study" in asked("budget", "answers", "--per", "study", "--note", "two sponsors").stdout
+    priced = asked.json("price", COUNT, "-e", "0.5", "--study", "covid")
+    assert not priced["stored"]
+    assert priced["pays"] == priced["loss"]
+    assert asked.json("query", COUNT, "-e", "0.5", "--study", "flu")["free"]
+    assert not asked.json("query", COUNT, "-e", "0.5", "--study", "covid")["free"]
+    assert [entry["per"] for entry in asked.json("ledger") if entry["kind"] == "answers"] == ["study"]
+    assert "one of the two" in asked("budget", "answers", "--per", "analyst", code=2).stderr
+    assert "sound" in asked("ledger", "check").stdout
+
+
+def test_caps_above_a_lowered_budget_are_named(run: Commands) -> None:
+    run("budget", "amend", "--study", "flu", "--epsilon", "2", "--new")
+    said = run("budget", "amend", "--epsilon", "1").stdout
+    assert "visits/flu may have (2, 1e-6), but visits has (1, 1e-6): that holds." in said
+    assert "that holds" in run("budget").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
@@ -135,6 +218,9 @@ def test_a_study_gets_a_budget_of_its_own_before_it_asks(run: Commands) -> None:
         (["--epsilon", "x"], "number"),
         (["--epsilon", "4", "--delta", "1e-9"], "direction"),
         (["--epsilon", "1", "--analyst", "a/b"], "/"),
+        (["--epsilon", "1", "--analyst", "eve"], "--new"),
+        (["--epsilon", "1", "--study", "covid"], "--new"),
+        (["--epsilon", "4", "--study", "covid", "--new"], "at most ApproxDP(epsilon=3"),
     ],
 )
 def test_a_senseless_budget_is_refused_and_nothing_changes(asked: Commands, arguments: list[str], hint: str) -> None:

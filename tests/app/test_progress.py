@@ -23,7 +23,7 @@ def test_nothing_is_written_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) 
     assert out.getvalue() == ""
 
 
-def test_the_engine_is_asked_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_counts_steps_is_asked_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     out = screen(monkeypatch, attended=True)
     asked = Event()
 
@@ -37,7 +37,7 @@ def test_the_engine_is_asked_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("progress", [None, lambda: None])
-def test_an_engine_that_cannot_tell_is_waited_for_all_the_same(
+def test_what_cannot_be_counted_is_waited_for_all_the_same(
     monkeypatch: pytest.MonkeyPatch, progress: object
 ) -> None:
     out = screen(monkeypatch, attended=True)

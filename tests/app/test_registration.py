@@ -1,5 +1,6 @@
 """`discreet init` and `discreet add` write down what the steward says, exactly, once it is known to make sense."""
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,18 @@ def test_init_does_not_write_what_books_that_are_there_contradict(empty: Command
     assert "the budget of 'visits'" in empty(*begun, "--epsilon", "3", code=2).stderr
     assert not (empty.folder / "discreet.toml").exists()
     empty(*begun, "--epsilon", "3", "--delta", "1e-6")
+
+
+def test_a_csv_is_registered_by_init_which_tells_what_it_left_out(empty: Commands) -> None:
+    path = empty.folder / "besuche.csv"
+    path.write_bytes("wer;ort;kosten\n1;Zürich;1,5\n2;Genève\n3;\"Bern\nNord\";2,5\n".encode("latin-1"))
+    facts = ("--unit", "wer", "--csv", "encoding=latin-1", "--csv", "decimal=,", "--bounds", "kosten=0:10")
+    done = empty("init", "besuche.csv", *facts, "--epsilon", "1000")
+    assert "besuche.csv: 1 record was left out: with another number of values than the header" in done.stderr
+    assert "(line 3)" in done.stderr
+    assert '[tables.besuche.csv]\nencoding = "latin-1"\ndecimal = ","\n' in (empty.folder / "discreet.toml").read_text()
+    asked = empty("query", "SELECT SUM(kosten) AS s FROM besuche", "-e", "900", "--json")
+    assert "left out" not in asked.stderr
+    assert abs(json.loads(asked.stdout)["rows"][0][0] - 4) < 0.5
+    wrong = empty("add", "besuche.csv", "--name", "b", "--unit", "wer", "--csv", "code=latin-1", code=2)
+    assert "encoding" in wrong.stderr

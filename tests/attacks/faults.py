@@ -182,3 +182,8 @@ def draws_by_trial() -> Any:
         return np.array(reference.discrete_laplace(plan.scale, source))
 
     return patch.object(noise, "_sample", sample)
+
+
+def fractions_of_a_step() -> Any:
+    """Squared sensitivities of numbers that are not whole, of which an accountant of whole numbers makes 0."""
+    return patch.object(events, "squared_steps", lambda argument, value: Fraction(value))

@@ -1,34 +1,89 @@
 """Faults planted in questions and books, one at a time, as they shipped elsewhere; more are in tests/sql/faults.py."""
 
+import json
 import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 from tests.attacks.faults import together
 
+import discreet.estimation.request as estimation
+import discreet.purchase
 import discreet.session
-from discreet import connection
+import discreet.synthesis.request as synthesis
+from discreet import asked, connection
+from discreet.app import credentials
+from discreet.asked import Question
 from discreet.core.errors import AnswerFailed
-from discreet.ledger import Ledger
+from discreet.engines import duckdb, frames, records, snapshots
+from discreet.engines.duckdb import DuckDB
+from discreet.keeping import beside
+from discreet.ledger import Ledger, attestation, charges
 from discreet.ledger import ledger as ledgers
 from discreet.ledger.records import Charge
 from discreet.noise import Entropy
-from discreet.purchase import FAILED, Bought, Counter, Purchase
+from discreet.noise.entropy import chosen
+from discreet.purchase import FAILED, Bought, Counter, Listener, Purchase, outcome
 from discreet.session import Session
-from discreet.sql import functions, measurement, selection, vocabulary
+from discreet.sql import functions, measurement, selection, units, vocabulary
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.decimals import Decimals
 from discreet.sql.dialect import Dialect
 from discreet.sql.groups import Bucketed, Groups
 from discreet.sql.intervals import Interval
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.selection import Selection
 from discreet.sql.statistics import Statistic, Sums
+
+
+def identities_of_classes() -> Any:
+    """What a question is known by is how our classes print themselves."""
+    original = Question.identity
+    return patch.object(
+        Question, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.weights}")
+    )
+
+
+def identities_of_plans() -> Any:
+    """What a question is known by is what it will run."""
+    original = Question.identity
+    return patch.object(
+        Question, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.events}")
+    )
+
+
+def runs_repeated_for_free() -> Any:
+    """Whoever finds a charge without an outcome may run the question again."""
+    original = Ledger._again
+
+    def again(self: Ledger, *given: Any) -> Any:
+        charge = original(self, *given)
+        return replace(charge, own=charge.own or charge.payload is None)
+
+    return patch.object(Ledger, "_again", again)
+
+
+def sizes_not_looked_at() -> Any:
+    return patch.object(discreet.purchase, "outcome", lambda run: run())
+
+
+def progress_as_it_comes() -> Any:
+    def call(self: Listener, share: float) -> None:
+        self._progress(share)
+
+    return patch.object(Listener, "__call__", call)
+
+
+def progress_of_what_there_was_to_run() -> Any:
+    return patch.object(Listener, "during", lambda self, run: run())
 
 
 def doubles_added_as_they_come() -> Any:
@@ -43,6 +98,21 @@ def values_rounded_to_floats() -> Any:
     return patch.object(
         Statistic, "steps", lambda self, value, *how: original(self, f"CAST(CAST({value} AS FLOAT) AS DOUBLE)", *how)
     )
+
+
+def decimals_in_doubles() -> Any:
+    """What an analyst writes as 0.06 is the double next to it, and so is what is computed of it."""
+    return patch.object(Decimals, "holding", lambda value: None)
+
+
+def decimals_on_a_grid_of_two() -> Any:
+    """Sums of decimals on the grid that sums of reals have."""
+    return patch.object(Statistic, "_divide", lambda self, *given: False)
+
+
+def decimals_of_any_size() -> Any:
+    """Products as the engine has them, which fails where one has too many digits."""
+    return patch.object(units, "HELD", Interval(Fraction(-(10**99)), Fraction(10**99)))
 
 
 def totals_of_32_bits() -> Any:
@@ -96,6 +166,52 @@ def a_counter_is_a_function_of_the_row() -> Any:
 
 def every_unit_in_the_first_bucket() -> Any:
     return patch.object(Caps, "bucket", lambda self, norm, **_: "0")
+
+
+def files_of_any_types() -> Any:
+    return patch.object(frames, "_check_alike", lambda source: None)
+
+
+def lines_taken_for_records() -> Any:
+    def lines_of(lines: Any, delimiter: str, path: Path) -> Any:
+        for number, line in enumerate(lines, 1):
+            yield line.rstrip("\r\n").split(delimiter), number
+
+    return patch.object(records, "_records", lines_of)
+
+
+def files_parsed_by_each_question() -> Any:
+    def read(self: DuckDB, path: Path, files: Any, *_: Any) -> Any:
+        self._paths += files.paths
+        return duckdb.Rows(f"FROM read_csv('{path}', all_varchar=true)", paths=files.paths, untyped=None)
+
+    return patch.object(DuckDB, "_records", read)
+
+
+def files_registered_by_each_session() -> Any:
+    def registered(path: Path, files: Any, how: Any) -> snapshots.Snapshot:
+        folder = Path(mkdtemp())
+        snapshots.taken(path, files, how, folder, tell=True)
+        return snapshots.Snapshot.read(folder)
+
+    return patch.object(duckdb, "registered", registered)
+
+
+def tables_taken_for_disjoint() -> Any:
+    users = (asked, synthesis, estimation)
+    return together(*(patch.object(module, "copies_in", lambda relation: 1) for module in users))
+
+
+def objects_read_all_or_nothing() -> Any:
+    """As Arrow converts texts, or else, if one value is none, as each is written."""
+
+    def objects(values: list[Any], guess: bool, exact: bool) -> Any:
+        try:
+            return pa.array(values, type=pa.large_string(), from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError):
+            return pa.array([str(v) if isinstance(v, str | int | float) else None for v in values], pa.large_string())
+
+    return patch.object(frames, "_objects", objects)
 
 
 def only_twenty_rows() -> Any:
@@ -164,13 +280,14 @@ def threshold_forgets_the_noise() -> Any:
 
 
 def limits_read_off_the_rows() -> Any:
-    original = Session._asked
+    original = Session._question
 
-    def asked(self: Session, query: Any, *given: Any, **more: Any) -> Any:
+    def question(self: Session, *given: Any) -> Question:
         [(most,)] = self._engine.run('SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM "t" GROUP BY "who")')
-        return original(self, replace(query, aggregate=replace(query.aggregate, max_rows=most)), *given, **more)
+        honest = original(self, *given)
+        return replace(honest, query=replace(honest.query, aggregate=replace(honest.query.aggregate, max_rows=most)))
 
-    return patch.object(Session, "_asked", asked)
+    return patch.object(Session, "_question", question)
 
 
 def large_tables_read_twice() -> Any:
@@ -188,27 +305,27 @@ def refunded() -> Any:
     """Run first; what fails is not charged."""
     original = Counter.bought
 
-    def bought(self: Counter, purchase: Purchase, run: Callable[[], bytes]) -> Bought:
-        found = run()
+    def bought(self: Counter, purchase: Purchase, run: Callable[[], bytes], *shown: Any) -> Bought:
+        found = outcome(run)
         if found == FAILED:
             raise AnswerFailed()
-        return original(self, purchase, lambda: found)
+        return original(self, purchase, lambda: found, *shown)
 
     return patch.object(Counter, "bought", bought)
 
 
 def failures_not_stored() -> Any:
-    def guarded(run: Callable[[], bytes]) -> bytes:
+    def outcome(run: Callable[[], bytes]) -> bytes:
         try:
             return run()
         except Exception:
             raise AnswerFailed() from None
 
-    return patch.object(discreet.session, "guarded", guarded)
+    return patch.object(discreet.purchase, "outcome", outcome)
 
 
 def failures_that_quote() -> Any:
-    def guarded(run: Callable[[], bytes]) -> bytes:
+    def outcome(run: Callable[[], bytes]) -> bytes:
         try:
             return run()
         except Exception as error:
@@ -216,31 +333,31 @@ def failures_that_quote() -> Any:
             failed.args = (f"the engine says: {error}",)
             raise failed from error
 
-    return patch.object(discreet.session, "guarded", guarded)
+    return patch.object(discreet.purchase, "outcome", outcome)
 
 
 def a_full_budget_for_each_analyst() -> Any:
     def admit(filters: Any, unit: Any, event: Any) -> None:
         filters[max(filters, key=len)].charge(event)
 
-    return patch.object(ledgers, "admit", admit)
+    return patch.object(charges, "admit", admit)
 
 
 def books_by_the_name_given() -> Any:
-    def books(source: Any, ledger: Any, paths: Any) -> Any:
-        return ledger or Path(f"{os.path.abspath(source)}{connection.BESIDE}")
+    def books(source: Any, dataset: Any, ledger: Any, paths: Any) -> Any:
+        return ledger or beside(Path(os.path.abspath(source)))
 
-    return patch.object(connection, "_books", books)
+    return patch.object(connection, "books_of", books)
 
 
 def sums_remembered() -> Any:
     """What the books said once is believed for ever."""
-    original, known = ledgers.lineage, dict[Any, Any]()
+    original, known = charges.lineage, dict[Any, Any]()
 
     def lineage(books: Any, path: Any) -> Any:
         return known.setdefault(path, original(books, path)) if len(path) == 1 else original(books, path)
 
-    return patch.object(ledgers, "lineage", lineage)
+    return patch.object(charges, "lineage", lineage)
 
 
 def charges_written_at_the_end() -> Any:
@@ -258,3 +375,69 @@ def charges_written_at_the_end() -> Any:
         closing(self)
 
     return together(patch.object(Ledger, "charge", charge), patch.object(Ledger, "close", close))
+
+
+def seeds_in_earnest() -> Any:
+    """All books are taken for temporary ones."""
+    original = Counter.bought
+    return patch.object(Counter, "bought", lambda self, *given: original(replace(self, lasting=False), *given))
+
+
+def sources_that_vouch_for_themselves() -> Any:
+    """Whether a source is private is what it says."""
+    return patch.object(discreet.session, "for_release", chosen)
+
+
+def seeds_unmarked() -> Any:
+    """What a test seed drew is booked like anything else."""
+    return patch.object(Purchase, "seeded", lambda self: self)
+
+
+def spaces_run_together() -> Any:
+    """Certificates are made of a question on one line."""
+    original = Counter._says
+
+    def says(self: Counter, purchase: Purchase, *given: Any) -> dict[str, Any]:
+        return original(self, replace(purchase, text=" ".join(purchase.text.split())), *given)
+
+    return patch.object(Counter, "_says", says)
+
+
+def any_key_will_do() -> Any:
+    """The key that was named is not looked at, and books take the one that a certificate brings."""
+    verify, confirm = credentials.verify, Ledger.confirm
+    return together(
+        patch.object(credentials, "verify", lambda record, public, **given: verify(record, None, **given)),
+        patch.object(Ledger, "confirm", lambda self, record, keys: confirm(self, record, keys=[record["key"]])),
+    )
+
+
+def nothing_left_to_check() -> Any:
+    """A certificate that is not wrong is right."""
+    original = credentials.checked
+    return patch.object(credentials, "checked", lambda *given: replace(original(*given), unchecked=()))
+
+
+def what_is_said_last_holds() -> Any:
+    """Of two that a record says under one name, the last is taken."""
+    return patch.object(credentials, "read_record", json.loads)
+
+
+def books_that_compare_no_claims() -> Any:
+    return patch.object(attestation, "_holds", lambda *_: True)
+
+
+def books_that_compare_no_question() -> Any:
+    original = attestation.confirm
+
+    def confirm(books: Any, ledger: str, certificate: Any, keys: Any) -> Any:
+        entry = books.entry(attestation.entry_of(certificate))
+        told = {} if entry is None or "question" not in entry.content else {"canonical": entry.content["question"]}
+        return original(books, ledger, {**certificate, **told}, keys)
+
+    return patch.object(ledgers, "confirm", confirm)
+
+
+def records_of_anybody() -> Any:
+    """Records are read whoever put them there."""
+    return patch.object(snapshots, "_is_own", lambda folder: True)

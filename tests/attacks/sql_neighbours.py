@@ -50,12 +50,13 @@ class Exact:
 
 def exact(session: Session, text: str, epsilon: Any = 1) -> Exact:
     """What the engine returns for a question, never shown to anybody."""
-    asked = session._ask(text, epsilon, None)
+    question = session._question(text, epsilon, None)
+    asked = question.planned().prepared()
     measurement, keys = asked.measurement, len(asked.query.aggregate.keys)
     rows = session._engine.run(asked.statement)
     owned = measurement.weights is not None
     groups = Groups.read(rows, keys, measurement.statistics, owned, len(asked.ranked))
-    return Exact(measurement, groups, asked.listed, asked.statement, asked.question)
+    return Exact(measurement, groups, asked.listed, asked.statement, question.identity)
 
 
 def both(text: str, data: Any, neighbour: Any, *others: Any, **facts: Any) -> tuple[Exact, Exact]:

@@ -11,9 +11,20 @@ from scipy.stats import binom, norm
 from tests.attacks import faults
 from tests.attacks.register import attack
 
-from discreet import ZCDP
-from discreet.accounting import Odometer, account
-from discreet.core.events import Gaussian
+from discreet import ZCDP, ApproxDP, InvalidArgument, mechanisms
+from discreet.accounting import Odometer, account, pld
+from discreet.core.events import (
+    Approximate,
+    BoundedRange,
+    BoundedRanges,
+    FixedSizeSampled,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    Pure,
+    Repeated,
+    from_json,
+)
 from discreet.mechanisms import Exponential, PermuteAndFlip, SparseVector, sparse_vector
 from discreet.noise import Entropy, discrete_laplace
 from discreet.robust import StabilityTest
@@ -132,3 +143,37 @@ def test_a_run_of_sparse_vector_is_the_one_that_is_charged(monkeypatch: pytest.M
     assert (first, second, third) == (mechanism.threshold_scale, mechanism.question_scale, mechanism.value_scale)
     assert noise.size == 20
     assert [answer.value for answer in said if answer.above] == (10**6 + fresh).tolist()
+
+
+LITTLE = Fraction(1, 1000)
+LEAST = [
+    Laplace(Fraction(1000), 1),
+    Gaussian(Fraction(1000), Fraction(1)),
+    Gaussian(Fraction(1000), Fraction(1), 50),
+    Pure(LITTLE),
+    BoundedRange(LITTLE),
+    BoundedRanges(LITTLE, 1),
+    BoundedRanges(LITTLE**2, 50),
+    Approximate(LITTLE, Fraction(0)),
+    PoissonSampled(LITTLE, Gaussian(Fraction(1), Fraction(1))),
+    FixedSizeSampled(1, 1000, Laplace(Fraction(1), 1)),
+    Repeated(PoissonSampled(LITTLE, Laplace(Fraction(1), 1)), 1),
+]
+"""Events with the least parameters that say that something is used."""
+
+
+@attack(45, finds=[faults.fractions_of_a_step])
+def test_whatever_is_used_is_charged_for() -> None:
+    """100 times 1/√2 of a deviation is 7 deviations: at δ = 10⁻⁶ no ε below 20 holds for numbers that move so."""
+    for squared in (Fraction(1, 2), "0.999999", 1e-300):
+        with pytest.raises(InvalidArgument, match="whole steps"):
+            account([Gaussian(Fraction(1), squared)] * 100, ApproxDP, delta="1e-6")  # type: ignore[arg-type]
+        with pytest.raises(InvalidArgument, match="squared_sensitivity"):
+            mechanisms.Gaussian(Fraction(1), squared)  # type: ignore[arg-type]
+    stored = {"kind": "gaussian", "variance": "1", "squared_sensitivity": "1/2", "dimension": 1}
+    assert from_json(stored) == Gaussian(Fraction(1), Fraction(1))
+    assert account([from_json(stored)] * 100, ApproxDP, delta="1e-6").epsilon > 20
+    for event in LEAST:
+        assert account([event] * 10**4, ApproxDP, delta="1e-9").epsilon > 0
+        if not isinstance(event, BoundedRanges):
+            assert pld.epsilon(Repeated(event, 10**4), Fraction(1, 10**9)) > 0

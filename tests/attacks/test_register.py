@@ -18,7 +18,8 @@ HEAD = "## Bugs that shipped elsewhere"
 
 def test_every_class_of_bug_is_attacked_and_found() -> None:
     found = {number for attack, _ in PAIRS for number in attack.classes}
-    assert found == set(CLASSES) == set(range(1, 32))
+    assert found == set(CLASSES) >= set(range(1, 32))
+    assert list(CLASSES) == sorted(CLASSES)
 
 
 @pytest.mark.parametrize(("attack", "fault"), PAIRS, ids=[f"{fault.__name__} by {a.name}" for a, fault in PAIRS])

@@ -12,6 +12,7 @@ import math
 import random
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -29,6 +30,7 @@ import discreet as dc
 from discreet.accounting import account
 from discreet.core.events import Composed
 from discreet.noise import Entropy
+from discreet.session import Session
 from discreet.sql.caps import G, H
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -141,6 +143,67 @@ def test_seeds_of_numpy_and_random_change_nothing() -> None:
         with opened(people(3)) as session:
             answers.add(session.sql(COUNT, epsilon="0.001").rows)
     assert len(answers) > 1
+
+
+def rows_in(rows: Any) -> float:
+    return float(len(rows["who"]))
+
+
+def asked_from_a_seed(session: Session) -> Iterator[Callable[[], Any]]:
+    """Every way to ask with randomness for tests."""
+    seed = Entropy.for_tests(0)
+    yield lambda: session.sql(COUNT, epsilon=1, test_entropy=seed)
+    yield lambda: session.sql(COUNT, error=5, test_entropy=Entropy.scripted_for_tests([1, 2]))
+    yield lambda: session.sql(BY_KEY, epsilon=1, test_entropy=Entropy.of_released(b"known to all"))
+    yield lambda: session.sql(COUNT, epsilon=2, test_entropy=Own())
+    yield lambda: session.sql(COUNT, epsilon=3, test_entropy=Vouched())
+    yield lambda: session.sql(COUNT, epsilon=4, test_entropy=turned())
+    yield lambda: session.synthesize(["k"], epsilon=1, test_entropy=seed)
+    bounds = {"bounds": (0, 9), "form": "numpy", "blocks": 4}
+    yield lambda: session.estimate(rows_in, ["who"], epsilon=1, test_entropy=seed, **bounds)  # type: ignore[arg-type]
+
+
+class Own(Entropy):
+    """A generator of somebody's own."""
+
+    def _generate(self, out: Any) -> None:
+        out[...] = 1
+
+
+class Vouched(Own):
+    """One that says of itself that it is private."""
+
+    private = True
+
+
+def turned() -> Entropy:
+    """The system's own kind, with another generator put into it."""
+    source = Entropy()
+    source._generate = lambda out: out.fill(1)  # type: ignore[method-assign]
+    return source
+
+
+@attack(
+    36,
+    finds=[sql_faults.seeds_in_earnest, sql_faults.seeds_unmarked, sql_faults.sources_that_vouch_for_themselves],
+)
+def test_randomness_for_tests_is_refused_by_books_that_last(tmp_path: Path) -> None:
+    """Whoever asks an empty table with the same seed knows the noise: what a seed drew is the truth."""
+    facts: dict[str, Any] = {"values": {"k": ["a", "b"]}, "max_rows": 3}
+    with opened(people(3), **facts, ledger=tmp_path / "books.db") as session:
+        before = session._ledger.head()
+        for ask in asked_from_a_seed(session):
+            with pytest.raises(dc.InvalidArgument, match="test_entropy"):
+                ask()
+        assert session._ledger.head() == before
+    with opened(people(3), **facts) as session:
+        for ask in asked_from_a_seed(session):
+            released = ask()
+            assert not released.private
+            assert "NOT PRIVATE" in str(released)
+            assert "NOT PRIVATE" in released._repr_html_()
+            [*_, charge] = [e.content for e in session._ledger.entries() if e.content["kind"] == "charge"]
+            assert "NOT PRIVATE" in charge["note"]
 
 
 def test_a_seeded_answer_says_so_and_is_signed_by_nobody() -> None:

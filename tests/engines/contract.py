@@ -4,13 +4,13 @@ A `Place` is an engine with a way to put rows into it; `PLACES` has them all. A 
 questions; each is planned once, and its statement is written in the dialect of every engine.
 """
 
-import os
 import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tests.engines import spark_tables
 from tests.engines.postgres_tables import KINDS as POSTGRES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
+from tests.soak import SOAK
 from tests.sql import tables, test_analysts
 from tests.sql.fixtures import cases
 from tests.sql.questions import Asker
@@ -35,6 +36,7 @@ from discreet.engines.postgres import Postgres
 from discreet.engines.spark import Spark
 from discreet.session import Session
 from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.decimals import Decimals
 
 Kinds = Mapping[str, str]
 Rows = list[dict[str, Any]]
@@ -43,9 +45,6 @@ ODD = {"integer": ODD_INTEGERS, "real": ODD_REALS, "text": ODD_TEXTS}
 ODD |= {"date": WORLDLY["day"].odd, "timestamp": WORLDLY["seen"].odd, "boolean": (True, False)}
 WORDS = ("E11.9", "HbA1c", "LDL", "glucose", "Oslo", "Rome", "a", "b", "x", "north", "paid", "Private", "12", "")
 SIZE = 60
-WHOLE = bool(os.environ.get("DISCREET_WHOLE_CONTRACT"))
-"""Whether slow engines are asked as much as the others."""
-
 
 @dataclass(frozen=True)
 class Place:
@@ -96,11 +95,15 @@ class Place:
 
 
 def arrow(schema: str, name: str, kinds: Kinds, rows: Rows) -> pa.Table:
-    return pa.table({column: pa.array([row[column] for row in rows], ARROW[kind]) for column, kind in kinds.items()})
+    return pa.table({column: pa.array([r[column] for r in rows], _arrow(kind)) for column, kind in kinds.items()})
+
+
+def _arrow(kind: str) -> Any:
+    return pa.decimal128(kind.precision, kind.scale) if isinstance(kind, Decimals) else ARROW[kind]
 
 
 def on_server(schema: str, name: str, kinds: Kinds, rows: Rows) -> str:
-    create(f"{schema}.{name}", {column: POSTGRES[kind] for column, kind in kinds.items()}, rows)
+    create(f"{schema}.{name}", {column: POSTGRES.get(kind, kind) for column, kind in kinds.items()}, rows)
     return f"{schema}.{name}"
 
 
@@ -115,7 +118,8 @@ def url() -> str:
 DUCKDB = Place("duckdb", lambda: DuckDB(threads=1), arrow)
 POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals",))
 SPARK = Place("spark", lambda: Spark(spark_tables.running()), frame, refusals=("a real as text",), worlds=1)
-SPARK = SPARK if WHOLE else replace(SPARK, questions=6, step=35, examples=1)
+# A slow engine is asked as much as the others in `make soak`.
+SPARK = SPARK if SOAK else replace(SPARK, questions=6, step=35, examples=1)
 PLACES = (DUCKDB, POSTGRESQL, SPARK)
 
 
@@ -178,6 +182,10 @@ def _value(table: Table, column: Column, rng: random.Random, place: int) -> Any:
     luck = rng.random()
     if luck < 0.125:
         return None
+    if isinstance(column.type, Decimals):
+        most = 10**column.type.precision - 1
+        units = rng.choice((0, most, -most)) if luck < 0.25 else rng.randrange(-20, 12_000_000) % most
+        return Decimal(f"{units}E-{column.type.scale}")
     if luck < 0.25 and table.private:
         return rng.choice(ODD[column.type])
     if column.values is not None:
@@ -230,9 +238,40 @@ PAID = (
     "SELECT SUM(CASE WHEN team = 'a' THEN fee ELSE 0 END) AS f FROM staff WHERE bonus > 0",
 )
 
+SALES = Catalog(
+    (
+        Table(
+            "sales",
+            (
+                Column("person_id", "integer"),
+                Column("price", Decimals.of(15, 2), Bounds(0, 105_000)),
+                Column("discount", Decimals.of(3, 2), Bounds(0, "0.1")),
+                Column("quantity", "integer", Bounds(0, 50)),
+                Column("rate", "real", Bounds(0, 1)),
+                Column("total", Decimals.of(38, 6), Bounds(-1_000, 1_000)),
+            ),
+            "person_id",
+        ),
+    )
+)
+"""Decimals, with ends of their types among them."""
+SOLD = (
+    "SELECT SUM(price * discount) AS r FROM sales WHERE discount BETWEEN 0.06 - 0.01 AND 0.06 + 0.01 AND quantity < 24",
+    "SELECT COUNT(*) AS n FROM sales WHERE rate BETWEEN 0.06 - 0.01 AND 0.06 + 0.01",
+    "SELECT SUM(price) AS p, AVG(price) AS a, STDDEV(price) AS s, MEDIAN(total) AS m, SUM(total) AS t FROM sales",
+    "SELECT quantity, SUM(price * (1 - discount)) AS net FROM sales WHERE quantity IN (1, 2, 3) GROUP BY quantity",
+    "SELECT AVG(CLAMP(paid, -10.25, 99999.5)) AS a FROM (SELECT person_id, SUM(price * 1.1) AS paid FROM sales"
+    " GROUP BY person_id)",
+    "SELECT SUM(CLAMP(s, 0, 10)) AS s FROM (SELECT person_id, SUM(total * 2) AS s FROM sales GROUP BY person_id)",
+    "SELECT discount, COUNT(*) AS n FROM sales WHERE discount IN (0.05, 0.06, 0.07) GROUP BY discount",
+    "SELECT SUM(quantity * 0.25) AS q, SUM(CLAMP(ROUND(total, 2) * 3, 0, 50)) AS r FROM sales WHERE total % 2 <> 0.5",
+    "SELECT COUNT(*) AS n FROM sales WHERE total * total * total > price OR CAST(price AS VARCHAR) = '0.00'",
+)
+
 CORPORA = (
     Corpus("plans", tables.CATALOG, made_up(tables.CATALOG, 1), tuple(case.sql for case in cases("plans.txt"))),
     Corpus("analysts", test_analysts.CATALOG, made_up(test_analysts.CATALOG, 2), tuple(test_analysts.QUESTIONS)),
     Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(170)),
     Corpus("staff", STAFF, made_up(STAFF, 4), PAID),
+    Corpus("sales", SALES, made_up(SALES, 5), SOLD),
 )

@@ -4,7 +4,9 @@ No warehouse runs here. What would be sent to one is read by sqlglot as that war
 that it means what it should is checked by its totals.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -86,10 +88,36 @@ class Warehouse(BaseBackend):
         listed = running().con.execute("SELECT table_name FROM information_schema.tables").fetchall()
         return [name for (name,) in listed]
 
+    @property
+    def client(self) -> Any:
+        """As of BigQuery, which has no EXPLAIN."""
+        return Client(self)
+
     def raw_sql(self, statement: str) -> Any:
-        self.asked.append(statement)
-        parsed = sqlglot.parse_one(statement, read=self.name).transform(_whole_quotient)
-        return running().con.cursor().execute(parsed.sql(dialect="duckdb"))
+        planned = re.match(r"EXPLAIN (\(TYPE VALIDATE\) )?", statement)
+        self.asked += [] if planned else [statement]
+        parsed = sqlglot.parse_one(statement[planned.end() if planned else 0 :], read=self.name)
+        explain = "EXPLAIN " if planned else ""
+        return running().con.cursor().execute(explain + parsed.transform(_whole_quotient).sql(dialect="duckdb"))
+
+
+@dataclass(frozen=True)
+class QueryJobConfig:
+    """As the client of BigQuery has one."""
+
+    dry_run: bool
+    use_query_cache: bool
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client that plans statements and runs none."""
+
+    warehouse: Warehouse
+
+    def query(self, statement: str, job_config: QueryJobConfig) -> None:
+        assert job_config == QueryJobConfig(dry_run=True, use_query_cache=False)
+        self.warehouse.raw_sql(f"EXPLAIN {statement}").close()
 
 
 def _whole_quotient(node: Any) -> Any:

@@ -117,10 +117,9 @@ def test_what_spills_goes_to_a_folder_of_its_own_and_is_gone_afterwards() -> Non
     assert not os.path.exists(folder)
 
 
-def test_a_running_statement_shows_its_progress_and_can_be_cancelled(slow: DuckDB) -> None:
-    assert slow.progress() is None
+def test_a_running_statement_can_be_seen_and_cancelled(slow: DuckDB) -> None:
+    assert not slow.running()
     failures: list[BaseException] = []
-    seen: list[float] = []
 
     def running() -> None:
         try:
@@ -130,15 +129,10 @@ def test_a_running_statement_shows_its_progress_and_can_be_cancelled(slow: DuckD
 
     thread = threading.Thread(target=running)
     thread.start()
-    while thread.is_alive() and len({*seen}) < 2:
-        done = slow.progress()
-        seen += [] if done is None else [done]
+    while thread.is_alive() and not slow.running():
         time.sleep(0.01)
     slow.cancel()
     thread.join()
-    assert len(seen) >= 2
-    assert seen == sorted(seen)
-    assert all(0 <= done <= 1 for done in seen)
     assert [(type(error), error.__context__) for error in failures] == [(KeyboardInterrupt, None)]
     assert slow.run("SELECT 1") == [(1,)]
 
@@ -149,7 +143,7 @@ def test_a_signal_stops_a_statement_too(slow: DuckDB) -> None:
 
     def interrupted() -> None:
         deadline = time.monotonic() + 60
-        while slow.progress() is None and time.monotonic() < deadline:
+        while not slow.running() and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -207,9 +201,9 @@ def test_a_child_of_a_fork_leaves_the_engine_to_its_parent() -> None:
     assert ran.stdout.endswith("[(499999500000,)]\n")
 
 
-def test_a_cancelled_question_can_be_asked_again() -> None:
+def test_a_cancelled_question_can_be_asked_and_paid_for_again() -> None:
     people = np.arange(2000)
-    with dc.connect({"who": people}, unit=dc.User("who"), budget=dc.PureDP(1), table="t") as session:
+    with dc.connect({"who": people}, unit=dc.User("who"), budget=dc.PureDP(2), table="t") as session:
         engine = session._engine
         plain = engine.run
 
@@ -221,8 +215,9 @@ def test_a_cancelled_question_can_be_asked_again() -> None:
         with pytest.raises(KeyboardInterrupt):
             session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
         engine.run = plain
-        assert abs(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).rows[0][0] - 2000) < 100
         assert session.spent == dc.PureDP(1)
+        assert abs(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).rows[0][0] - 2000) < 100
+        assert session.spent == dc.PureDP(2)
 
 
 def test_a_failure_that_nobody_asked_for_stays_one(slow: DuckDB) -> None:
@@ -251,7 +246,7 @@ def test_a_closed_engine_says_so_and_closes_twice(slow: DuckDB) -> None:
     slow.close()
     slow.close()
     slow.cancel()
-    assert slow.progress() is None
+    assert not slow.running()
     with pytest.raises(InvalidArgument, match="connect again"):
         slow.run("SELECT 1")
 

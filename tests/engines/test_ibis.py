@@ -59,7 +59,7 @@ def rows_for(name: str, corpus: Corpus) -> Any:
     }
 
 
-@pytest.mark.parametrize("corpus", CORPORA, ids=named)
+@pytest.mark.parametrize("corpus", [corpus for corpus in CORPORA if corpus.name in STEPS], ids=named)
 @pytest.mark.parametrize("name", WAREHOUSES)
 def test_what_a_warehouse_is_asked_has_the_totals_it_should(name: str, corpus: Corpus) -> None:
     rows, refused = rows_for(name, corpus), 0

@@ -18,7 +18,7 @@ from tests.ledger.servers import PASSWORD, Server, running
 import discreet as dc
 from discreet.certificate import verify
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines import postgres
+from discreet.engines import postgres, postgres_addresses
 from discreet.engines.postgres import Postgres
 from discreet.ledger import Ledger
 
@@ -112,7 +112,7 @@ def test_types_are_those_of_the_catalogs(tmp_path: Path) -> None:
     engine = Postgres(running().url())
     engine.add("kinds", "hospital.kinds", unit="a")
     found = {column.name: column.type for column in engine.columns("kinds")}
-    names = "integer integer real real real text text timestamp boolean integer text timestamp"
+    names = "integer integer decimal(19,0) real real text text timestamp boolean integer text timestamp"
     assert found == dict(zip("abcdefghinop", names.split(), strict=True))
     assert dict(engine.omitted("kinds")) == {"j": "json", "k": "integer[]", "l": "bytea", "m": "money", "q": "interval"}
     [first] = engine.run(f"SELECT a, b, c, d, f, g, h, i FROM {engine.dialect.table('kinds')} ORDER BY a DESC LIMIT 1")
@@ -171,10 +171,10 @@ def test_a_statement_can_be_cancelled_and_asked_again(tmp_path: Path) -> None:
         with pytest.raises(KeyboardInterrupt):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
         engine.run = honest
-        assert engine.progress() is None
+        assert not engine.running()
         before = session.spent
         assert abs(session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows[0][0] - 882) < 200
-        assert session.spent == before
+        assert session.spent.epsilon > before.epsilon
 
 
 def test_a_time_limit_of_the_server_is_a_failure(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_time_limit_of_the_server_is_a_failure(tmp_path: Path) -> None:
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
 
 
-def test_a_server_that_is_lost_is_found_again_and_nothing_is_paid_twice(tmp_path: Path) -> None:
+def test_a_server_that_is_lost_is_found_again(tmp_path: Path) -> None:
     server = running()
     with dc.connect(server.url(), **facts(tmp_path)) as session:
         engine: Any = session._engine
@@ -200,12 +200,12 @@ def test_a_server_that_is_lost_is_found_again_and_nothing_is_paid_twice(tmp_path
             return honest(SLOW)
 
         engine.run = cut
-        with pytest.raises(EngineUnavailable, match="paid for once"):
+        with pytest.raises(EngineUnavailable, match="charged again"):
             session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
         engine.run = honest
         spent = session.spent
         assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows
-        assert session.spent == spent
+        assert session.spent.epsilon > spent.epsilon
         server.execute(f"SELECT pg_terminate_backend({engine._connection.info.backend_pid})")
         time.sleep(0.1)
         assert session.sql("SELECT AVG(age) AS a FROM visits", epsilon=1).rows
@@ -374,7 +374,7 @@ def test_old_servers_and_other_encodings_are_refused(tmp_path: Path, monkeypatch
 
 
 def test_a_missing_driver_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres, "find_spec", lambda name: None)
+    monkeypatch.setattr(postgres_addresses, "find_spec", lambda name: None)
     with pytest.raises(InvalidArgument, match=r"discreet\[postgres\]"):
         dc.connect(running().url(), **facts(tmp_path))
 
@@ -382,7 +382,7 @@ def test_a_missing_driver_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_what_the_engine_cannot_do_is_refused_before_it_is_charged(tmp_path: Path) -> None:
     with dc.connect(running().url(), **facts(tmp_path)) as session:
         with pytest.raises(dc.Unsupported, match="PostgreSQL"):
-            session.sql("SELECT SUM(CLAMP(cost % 2.5, 0, 2)) AS m FROM visits", epsilon=1)
+            session.sql("SELECT SUM(CLAMP(CAST(cost AS DOUBLE) % 2.5e0, 0, 2)) AS m FROM visits", epsilon=1)
         assert session.spent.epsilon == 0
 
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engines.spark_tables import KINDS as TYPES
 from tests.engines.spark_tables import USUAL, frame, framed, having, values
+from tests.soak import whole_or_share
 from tests.sql.expressions import COLUMNS, KINDS, TEXTS, Maker, table
 from tests.sql.reference import evaluate
 from tests.sql.test_functions import test_what_could_fail_gives_a_value_or_null as corpus
@@ -31,7 +32,7 @@ from discreet.sql.plan import Call, Expression, Literal, Ref
 from discreet.sql.temporal import shifted
 
 DIALECT = SparkDialect()
-EXPRESSIONS, AT_ONCE = 250, 50
+EXPRESSIONS, AT_ONCE = whole_or_share(1000, 100), 50
 INEXACT = ("ln", "log10", "log2", "exp", "power")
 X, Y, N, S = Ref("x", "real"), Ref("y", "real"), Ref("n", "integer"), Ref("s", "text")
 EXTREMES = [0.0, 5e-324, 1e-323, 2.2250738585072014e-308, 1e-300, 1e-154, 0.5, 1.5, 2.5, 3.0, 1e15 + 0.5, 2.0**52, 1e20]

@@ -49,11 +49,11 @@ def slowly(session: Session) -> Iterator[None]:
 
 
 def interrupted(session: Session, stop: Callable[[], object]) -> None:
-    """A question ends when another thread stops it, and asked again it is answered for the same charge."""
+    """A question ends when another thread stops it, and asked again it is charged again."""
     over = threading.Event()
 
     def once_it_runs() -> None:
-        while session.progress() is None and not over.wait(0.02):
+        while not session.running() and not over.wait(0.02):
             continue
         stop()
 
@@ -67,18 +67,18 @@ def interrupted(session: Session, stop: Callable[[], object]) -> None:
     before = session.spent
     assert before.epsilon > 0
     assert abs(session.sql(COUNT, epsilon=1).rows[0][0] - 3 * PEOPLE) < 200
-    assert session.spent == before
+    assert session.spent.epsilon > before.epsilon
 
 
 def test_a_statement_can_be_cancelled_and_asked_again(session: Session) -> None:
     seen: list[Any] = []
 
     def stop() -> None:
-        seen.append(session.progress())
+        seen.append(session.running())
         session.cancel()
 
     interrupted(session, stop)
-    assert 0 <= seen[0] <= 1
+    assert seen == [True]
     assert running().sparkContext.getLocalProperty("spark.jobGroup.id") is None
 
 

@@ -119,7 +119,7 @@ def opened(ledger: Ledger, budget: Loss | None = None) -> Ledger:
     ledger.open(HEALTH, budget=budget or PureDP(1), unit=UNIT, source="sha256:1f")
     ledger.open(STUDY, budget=PureDP("0.5"))
     ledger.open(ANN, budget=PureDP("0.25"))
-    ledger.open(BOB)
+    ledger.open(BOB, new=True)
     return ledger
 
 

@@ -16,6 +16,7 @@ from tests.ledger.places import UNIT, SQLitePlace
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Event, Gaussian, Pure
 from discreet.core.losses import ZCDP, Loss, PureDP
+from discreet.ledger import Charge
 
 Names = tuple[str, ...]
 NAMES = st.sampled_from(["a", "b"])
@@ -23,7 +24,6 @@ PATHS = st.one_of(st.tuples(NAMES), st.tuples(NAMES, NAMES), st.tuples(NAMES, NA
 SOURCES = st.sampled_from(["s", "t", "u"])
 AMOUNTS = st.sampled_from([F(1, 12), F(1, 7), F(1, 3), F(1, 2), F(1)])
 QUESTIONS = st.sampled_from(["p", "q", "r", "v", "w", "x"])
-REQUESTS = st.sampled_from([None, None, None, "1", "2"])
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Asked:
     path: Names
     cost: F
     payload: bytes | None = None
+    alive: bool = True
+    """Whether somebody may still store an outcome of the last attempt."""
 
 
 @dataclass
@@ -44,10 +46,19 @@ class Model:
     accounts: dict[Names, Account] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     asked: dict[tuple[str, str], Asked] = field(default_factory=dict)
-    requests: set[tuple[str, str]] = field(default_factory=set)
 
     def lineage(self, path: Names) -> list[Account]:
-        return [self.accounts[path[:depth]] for depth in range(1, len(path) + 1)]
+        """All accounts that a charge counts at; a middle name that is empty stands for every study."""
+        names = {(path[0], "", name) for name in path[1:] if name} & self.accounts.keys()
+        tree = [] if "" in path else [path[:depth] for depth in range(2, len(path) + 1)]
+        return [self.accounts[each] for each in ((path[0],), *names, *tree)]
+
+    def fits(self, path: Names, budget: F) -> bool:
+        """Whether no cap above, of the tree or of a name in every study, is smaller."""
+        tree = {path[:1]} if "" in path else {path[:depth] for depth in range(1, len(path))}
+        names = set() if "" in path else {(path[0], "", name) for name in path[1:]}
+        caps = [self.accounts[each].budget for each in (tree | names) & self.accounts.keys()]
+        return all(cap is None or budget <= cap for cap in caps)
 
 
 class Books(RuleBasedStateMachine):
@@ -63,6 +74,8 @@ class Books(RuleBasedStateMachine):
         self.place = SQLitePlace(Path(folder), self._stack)
         self.ledger = self.place.open()
         self.model = Model()
+        self.charges: dict[tuple[str, str], Charge] = {}
+        """Charges of runs that this process has not ended."""
 
     def teardown(self) -> None:
         report = self.ledger.check()
@@ -71,7 +84,11 @@ class Books(RuleBasedStateMachine):
 
     @rule()
     def another_process(self) -> None:
+        self.ledger.close()
         self.ledger = self.place.open()
+        self.charges.clear()
+        for asked in self.model.asked.values():
+            asked.alive = False
 
     @rule(name=NAMES, source=SOURCES, budget=AMOUNTS)
     def open_data_set(self, name: str, source: str, budget: F) -> None:
@@ -95,12 +112,28 @@ class Books(RuleBasedStateMachine):
         assume(len(path) > 1)
         model, loss = self.model, None if budget is None else self.loss(budget)
         known = model.accounts.get(path)
-        if path[:-1] not in model.accounts or (known and budget is not None and known.budget != budget):
+        different = known and budget is not None and known.budget != budget
+        unknown = path[:-1] not in model.accounts
+        if unknown or different or (known is None and budget is not None and not model.fits(path, budget)):
             with pytest.raises(InvalidArgument):
-                self.ledger.open(path, budget=loss)
+                self.ledger.open(path, budget=loss, new=True)
         else:
-            assert self.ledger.open(path, budget=loss) == path
+            assert self.ledger.open(path, budget=loss, new=True) == path
             model.accounts.setdefault(path, Account(budget))
+
+    @precondition(lambda self: self.model.accounts)
+    @rule(dataset=NAMES, name=NAMES, budget=AMOUNTS)
+    def cap_everywhere(self, dataset: str, name: str, budget: F) -> None:
+        model, path = self.model, (dataset, "", name)
+        known, above = model.accounts.get(path), model.accounts.get((dataset,))
+        costs = [asked.cost for asked in model.asked.values() if asked.path[0] == dataset and name in asked.path[1:]]
+        small = known is None and above is not None and (sum(costs, F(0)) > budget or budget > (above.budget or budget))
+        if above is None or (known is not None and known.budget != budget) or small:
+            with pytest.raises(InvalidArgument):
+                self.ledger.open(path, budget=self.loss(budget))
+        else:
+            assert self.ledger.open(path, budget=self.loss(budget)) == path
+            model.accounts.setdefault(path, Account(budget, sum(costs, F(0))))
 
     @precondition(lambda self: self.model.accounts)
     @rule(name=NAMES, source=SOURCES)
@@ -114,45 +147,50 @@ class Books(RuleBasedStateMachine):
             self.model.sources[source] = name
 
     @precondition(lambda self: self.model.accounts)
-    @rule(path=PATHS, question=QUESTIONS, cost=AMOUNTS, request=REQUESTS)
-    def charge(self, path: Names, question: str, cost: F, request: str | None) -> None:
+    @rule(path=PATHS, question=QUESTIONS, cost=AMOUNTS)
+    def charge(self, path: Names, question: str, cost: F) -> None:
         model, key = self.model, (path[0], question)
+        earlier = model.asked.get(key)
+        open = earlier is not None and not earlier.alive and earlier.payload is None
         if path not in model.accounts:
             with pytest.raises(InvalidArgument):
-                self.ledger.charge(path, self.event(cost), question, request=request)
-            return
-        earlier = model.asked.get(key)
-        if earlier is not None and earlier.cost == cost:
-            charge = self.ledger.charge(path, self.event(cost), question, request=request)
-            assert (charge.fresh, charge.account, charge.payload) == (False, earlier.path, earlier.payload)
-        elif earlier is not None or (path[0], request) in model.requests:
-            with pytest.raises(InvalidArgument):
-                self.ledger.charge(path, self.event(cost), question, request=request)
+                self.ledger.charge(path, self.event(cost), question)
+        elif earlier is not None and not open:
+            charge = self.ledger.charge(path, self.event(cost), question)
+            assert charge.events == (self.event(earlier.cost),)  # those that were paid, whatever is given
+            seen = charge.fresh, charge.own, charge.account, charge.payload
+            assert seen == (False, False, earlier.path, earlier.payload)
         elif any(a.budget is not None and a.spent + cost > a.budget for a in model.lineage(path)):
             with pytest.raises(BudgetExceeded):
-                self.ledger.charge(path, self.event(cost), question, request=request)
+                self.ledger.charge(path, self.event(cost), question)
         else:
-            charge = self.ledger.charge(path, self.event(cost), question, request=request)
-            assert charge.fresh
+            self.charges[key] = self.ledger.charge(path, self.event(cost), question)
+            assert self.charges[key].fresh
             for account in model.lineage(path):
                 account.spent += cost
             model.asked[key] = Asked(path, cost)
-            model.requests |= {(path[0], request)} if request else set()
 
-    @precondition(lambda self: self.model.asked)
+    @precondition(lambda self: self.charges)
     @rule(data=st.data(), payload=st.binary(max_size=3))
     def complete(self, data: st.DataObject, payload: bytes) -> None:
-        (name, question), asked = data.draw(st.sampled_from(sorted(self.model.asked.items(), key=lambda item: item[0])))
-        charge = self.ledger.charge((name,), self.event(asked.cost), question)
+        key = data.draw(st.sampled_from(sorted(self.charges)))
+        asked = self.model.asked[key]
         asked.payload = payload if asked.payload is None else asked.payload
-        assert self.ledger.complete(charge, payload) == asked.payload
+        assert self.ledger.complete(self.charges[key], payload) == asked.payload
+
+    @precondition(lambda self: self.charges)
+    @rule(data=st.data())
+    def abandon(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from(sorted(self.charges)))
+        self.ledger.abandon(self.charges.pop(key))
+        self.model.asked[key].alive = False
 
     @precondition(lambda self: self.model.accounts)
     @rule(data=st.data(), budget=AMOUNTS)
     def amend(self, data: st.DataObject, budget: F) -> None:
         path = data.draw(st.sampled_from(sorted(self.model.accounts)))
         account = self.model.accounts[path]
-        if budget < account.spent:
+        if budget < account.spent or not self.model.fits(path, budget):
             with pytest.raises((InvalidArgument, BudgetExceeded)):
                 self.ledger.amend(path, self.loss(budget))
         else:

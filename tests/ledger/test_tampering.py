@@ -14,8 +14,8 @@ from tests.ledger.places import ANN, BOB, HEALTH, UNIT, Place, PostgresPlace, SQ
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Head, Ledger, LedgerDamaged, LedgerUnavailable, Report
-from discreet.ledger.notation import canonical, digest
-from discreet.ledger.rows import SCHEMA
+from discreet.ledger.notation import attempt_key, canonical, digest
+from discreet.ledger.schema import structure
 
 P = TypeVar("P", bound=Place)
 
@@ -30,7 +30,7 @@ def books(place: Place) -> Place:
 def kept(place: P) -> P:
     with Ledger(place.store()) as ledger:
         opened(ledger)
-        ledger.complete(ledger.charge(ANN, pure(1, 8), "a", request="r"), b"forty-two")
+        ledger.complete(ledger.charge(ANN, pure(1, 8), "a"), b"forty-two")
         ledger.charge(BOB, pure(1, 4), "b", note="hello")
         ledger.amend(HEALTH, PureDP(2), note="more")
         ledger.attach(HEALTH, "sha256:2e")
@@ -82,12 +82,12 @@ def rewrite(place: Place, change: Callable[[list[dict[str, Any]]], list[dict[str
         ("UPDATE accounts SET budget = NULL WHERE path LIKE '%ann%'", None),
         ("UPDATE accounts SET state = 'nothing'", None),
         ("DELETE FROM accounts WHERE path LIKE '%ann%'", None),
-        ("INSERT INTO accounts SELECT '[\"new\"]', budget, promised, unit, state FROM accounts LIMIT 1", None),
+        ("INSERT INTO accounts SELECT '[\"new\"]', budget, promised, unit, state, NULL FROM accounts LIMIT 1", None),
         ("UPDATE sources SET source = 'sha256:ff' WHERE source = 'sha256:1f'", None),
         ("DELETE FROM sources WHERE source = 'sha256:2e'", None),
         ("INSERT INTO sources VALUES ('sha256:4c', 'health')", None),
         ("UPDATE charges SET question = replace(question, substr(question, 1, 1), 'x') WHERE sequence = 6", 6),
-        ("UPDATE charges SET request = 's' WHERE sequence = 6", 6),
+        ("UPDATE charges SET run = 's' WHERE sequence = 6", 6),
         ("UPDATE charges SET time = '' WHERE sequence = 8", 8),
         ("UPDATE charges SET dataset = 'elsewhere' WHERE sequence = 6", None),
         ("DELETE FROM charges WHERE sequence = 8", 8),
@@ -201,7 +201,9 @@ def test_a_chain_that_charges_more_than_its_events_cost_is_safe(books: Place) ->
         (6, {"states": []}, "read"),
         (7, {"charge": 5}, "no charge"),
         (8, {"question": digest("a")}, "question"),
-        (8, {"request": "r"}, "request"),
+        (8, {"attempt": 2, "first": digest("a")}, "key of its attempt"),
+        (8, {"question": attempt_key(digest("c"), 2), "attempt": 2, "first": digest("c")}, "was not charged"),
+        (8, {"question": attempt_key(digest("a"), 2), "attempt": 2, "first": digest("a")}, "has an outcome"),
         (9, {"former": {"definition": "PureDP", "epsilon": "3"}}, "another budget"),
         (9, {"budget": {"definition": "PureDP", "epsilon": "1/8"}}, "read"),
         (10, {"source": "sha256:1f"}, "belongs"),
@@ -229,6 +231,18 @@ def test_entries_that_no_ledger_would_write_are_found(
     assert report.fault.sequence == (number if words else None)
 
 
+def test_two_charges_for_one_run_are_found(books: Place) -> None:
+    def forged(contents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        contents[7]["request"] = contents[5]["request"]
+        return contents
+
+    rewrite(books, forged)
+    report = checked(books)
+    assert report.fault is not None
+    assert "request" in report.fault.what
+    assert report.fault.sequence == 8
+
+
 def test_a_second_release_for_one_charge_is_found(books: Place) -> None:
     rewrite(books, lambda contents: [*contents[:7], contents[6], *contents[7:]])
     report = checked(books)
@@ -253,7 +267,7 @@ def test_books_cut_back_as_a_whole_are_found_by_an_anchor_only(file: SQLitePlace
 
 
 def contents(place: Place) -> list[list[tuple[Any, ...]]]:
-    return [place.rows(f"SELECT * FROM {table} ORDER BY 1") for table in SCHEMA]
+    return [place.rows(f"SELECT * FROM {table} ORDER BY 1") for table in structure()]
 
 
 def test_any_bit_of_the_file_that_matters_is_missed_by_nobody(file: SQLitePlace, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ class Examination:
             return
         if planned is None:
             raise CheckFailed("shape", "only a neighbour answers it")
-        for name in ("statement", "question", "words", "listed", "query", "loss", "errors"):
+        for name in ("statement", "former_identity", "words", "listed", "query", "loss", "errors"):
             if getattr(theirs, name) != getattr(planned, name):
                 raise CheckFailed("shape", f"neighbours differ in {name}")
         if theirs.measurement.events != planned.measurement.events:
@@ -133,7 +133,7 @@ class Examination:
     def _through_session(self, asked: Question, planned: Any, dice: Dice) -> None:
         """Charge, answer and shape, on the data and always the same neighbour, so that both have the same books."""
         silent = dice.chance(0.7) and (planned is None or len(planned.listed or ()) <= FEW_KEYS)
-        known = planned is not None and planned.question in self.asked
+        known = planned is not None and planned.former_identity in self.asked
         quote = None if planned is None else self.session.price(asked.text, epsilon=asked.epsilon)
         events = None if quote is None else quote.events
         mine, theirs = (
@@ -147,7 +147,7 @@ class Examination:
             self.seen["answers"] += 1
             if silent and not known and asked.exact:
                 self._as_shown(asked, planned, mine)
-            self.asked.add(planned.question)
+            self.asked.add(planned.former_identity)
         elif type(mine) is not type(theirs):
             raise CheckFailed("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
         elif planned is not None and not isinstance(mine, BudgetExceeded):

@@ -1,7 +1,7 @@
 """What expressions mean, in plain Python, one row at a time.
 
-`evaluate` follows the words of `discreet.sql`: whole numbers of 64 bits, doubles, three-valued logic, code points,
-years 1 to 9999. It shares no code with the renderers.
+`evaluate` follows the words of `discreet.sql`: whole numbers of 64 bits, doubles, decimals as Fractions of at most 38
+digits, three-valued logic, code points, years 1 to 9999. It shares no code with the renderers.
 """
 
 import datetime
@@ -11,6 +11,7 @@ import unicodedata
 from fractions import Fraction
 from typing import Any
 
+from discreet.sql.decimals import Decimals
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 LONG = range(-(2**63), 2**63)
@@ -37,7 +38,8 @@ def inner(expression: Expression, row: dict[str, Any]) -> Any:
     if isinstance(expression, Ref):
         return row[expression.name]
     if isinstance(expression, Literal):
-        return float(expression.value) if isinstance(expression.value, Fraction) else expression.value
+        exact = isinstance(expression.type, Decimals)
+        return float(expression.value) if isinstance(expression.value, Fraction) and not exact else expression.value
     arguments = [inner(argument, row) for argument in expression.arguments]
     if expression.function in LENIENT:
         return LENIENT[expression.function](arguments)
@@ -51,6 +53,8 @@ def inner(expression: Expression, row: dict[str, Any]) -> Any:
     if longer and extent(expression, row) > LONGEST_TEXT:
         return None
     value = STRICT[expression.function](*arguments)
+    if isinstance(expression.type, Decimals):
+        return value if value is not None and abs(value) * 10**expression.type.scale < 10**38 else None
     return None if expression.type == "integer" and value is not None and value not in LONG else value
 
 
@@ -162,11 +166,15 @@ def remainder(a: Any, b: Any) -> Any:
         return None
     if isinstance(a, int):
         return a - b * truncated(a, b)
+    if isinstance(a, Fraction):
+        return a - b * math.trunc(a / b)
     return math.nan if not math.isfinite(a) or math.isnan(b) else math.fmod(a, b)
 
 
 def whole(rule: Any) -> Any:
     def applied(value: Any) -> Any:
+        if isinstance(value, Fraction):
+            return Fraction(rule(value))
         if isinstance(value, int) or not math.isfinite(value):
             return value
         return float(rule(Fraction(value)))
@@ -368,6 +376,10 @@ STRICT = {
 
 
 def cast(value: Any, source: str, target: str) -> Any:
+    if isinstance(target, Decimals):
+        return decimal(value, target)
+    if isinstance(source, Decimals):
+        return from_decimal(value, source, target)
     if target == "text":
         return written(value, source)
     if source == "text":
@@ -383,6 +395,29 @@ def cast(value: Any, source: str, target: str) -> Any:
     if source == "boolean":
         return int(value)
     return round(value) if math.isfinite(value) and round(value) in LONG else None
+
+
+def decimal(value: Any, target: Decimals) -> Fraction | None:
+    """A number with so many digits; a double only where its units have 64 bits."""
+    if isinstance(value, float):
+        many = value * float(10**target.scale)
+        if not math.isfinite(many) or half_away(Fraction(many)) not in LONG:
+            return None
+        units = half_away(Fraction(many))
+    else:
+        units = half_away(Fraction(value) * 10**target.scale)
+    return Fraction(units, 10**target.scale) if abs(units) < 10**target.precision else None
+
+
+def from_decimal(value: Fraction, source: Decimals, target: str) -> Any:
+    units = int(value * 10**source.scale)
+    if target == "real":
+        return float(units) / float(10**source.scale)
+    if target == "integer":
+        return half_away(value) if half_away(value) in LONG else None
+    digits = str(abs(units)).rjust(source.scale + 1, "0")
+    point = len(digits) - source.scale
+    return ("-" if units < 0 else "") + digits[:point] + ("." + digits[point:] if source.scale else "")
 
 
 def written(value: Any, source: str) -> str | None:

@@ -7,6 +7,7 @@ from tests.sql.fixtures import HERE
 
 from discreet.core.domains import Bounds, Categories
 from discreet.sql.catalog import Catalog, Column, Link, Table
+from discreet.sql.naming import renamed, substituted
 from discreet.sql.parse import parse
 from discreet.sql.selection import Selection, text_of
 
@@ -157,5 +158,6 @@ def test_what_analysts_ask_is_understood(engine: duckdb.DuckDBPyConnection, sql:
     aggregate = query.aggregate
     parts = [key.expression for key in aggregate.keys]
     parts += [measure.argument for measure in aggregate.measures if measure.argument is not None]
-    shown = ", ".join(text_of(part) for part in parts) or "1"
-    assert engine.execute(f"SELECT {shown} FROM ({Selection().select(aggregate.input)})").fetchall() == []
+    relation, names = renamed(aggregate.input)
+    shown = ", ".join(text_of(substituted(part, names)) for part in parts) or "1"
+    assert engine.execute(f"SELECT {shown} FROM ({Selection().select(relation)})").fetchall() == []

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.soak import whole_or_share
 from tests.sql.expressions import COLUMNS, ENGINE, KINDS, Maker, table
 from tests.sql.reference import evaluate
 
@@ -16,7 +17,7 @@ from discreet.sql.intervals import Interval
 from discreet.sql.parse_expressions import DEEPEST
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
-EXPRESSIONS = 500
+EXPRESSIONS = whole_or_share(500, 200)
 AT_ONCE = 100
 MOST = {"integer": Literal(2**63 - 1, "integer"), "real": Literal(Fraction(10) ** 308, "real")}
 
@@ -39,7 +40,7 @@ def numbers() -> list[str]:
     return [name for name, kind in COLUMNS.items() if kind in ("integer", "real")]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(whole_or_share(30, 4)))
 def test_random_expressions_agree_with_the_reference_on_nasty_rows(seed: int) -> None:
     rng = random.Random(seed)
     connection, rows = table(rng, 50)
@@ -68,12 +69,12 @@ def test_random_texts_of_long_texts_agree_with_the_reference(seed: int) -> None:
         row["Text"] = "😀é" * rng.choice([1, 3, 25_000, 50_000])
         connection.execute('UPDATE t SET s = ?, "Text" = ? WHERE place = ?', [row["s"], row["Text"], place])
     maker, lost = Maker(rng), 0
-    for _ in range(150):
+    for _ in range(whole_or_share(150, 50)):
         expression = maker.make("text", rng.randrange(1, 5))
         _, (column,) = run(connection, [expression])
         assert list(column) == [evaluate(expression, row) for row in rows], expression
         lost += any(value is None for value in column) and not any(value is None for value in plain(expression, rows))
-    assert lost > 5
+    assert lost > whole_or_share(5, 1)
 
 
 def plain(expression: Expression, rows: list[dict[str, Any]]) -> list[Any]:
@@ -116,7 +117,7 @@ def test_chains_of_texts_are_measured_once() -> None:
         chain = call(
             "concat", call("replace", chain, Literal("ß", "text"), Literal("ss", "text")), Literal("-", "text")
         )
-        assert render(chain).sql("duckdb").count("LENGTH(") == 1, place
+        assert render(chain).sql("duckdb").count("LENGTH(") == (place < 16), place
     assert weight(chain) < 500
     other = call("concat", call("coalesce", chain, TEXT), TEXT)
     assert render(other).sql("duckdb").count('"s"') <= weight(other)

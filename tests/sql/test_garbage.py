@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import whole_or_share
 from tests.sql.fixtures import cases
 from tests.sql.questions import ODD, Asker
 from tests.sql.tables import CATALOG
@@ -37,7 +38,7 @@ def asked(text: str) -> bool:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=whole_or_share(3000, 100), deadline=None)
 def test_any_text(text: str) -> None:
     asked(text)
     asked(f"SELECT COUNT(*) FROM visits WHERE {text}")
@@ -45,14 +46,14 @@ def test_any_text(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=whole_or_share(5000, 150), deadline=None)
 def test_words_of_sql_in_any_order(text: str) -> None:
     asked(f"SELECT {text}")
     asked(f"SELECT {text} FROM visits GROUP BY city")
     asked(f"SELECT COUNT(*) FROM visits WHERE {text}")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(whole_or_share(20, 2)))
 def test_questions_with_a_few_words_changed(seed: int) -> None:
     rng = random.Random(seed)
     asker, answered = Asker(rng), 0

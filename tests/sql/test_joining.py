@@ -13,9 +13,10 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog, Column, Link, Table
 from discreet.sql.multiplicity import DEFAULT_MATCHES
+from discreet.sql.naming import OWNER, renamed
 from discreet.sql.parse import parse
 from discreet.sql.plan import Join, Relation, Scan, Union
-from discreet.sql.relations import OWNER, columns_of
+from discreet.sql.relations import columns_of
 from discreet.sql.selection import Selection
 
 CUSTOMERS = Table("customers", (Column("id", "integer"), Column("town", "text")), "id", max_rows=1)
@@ -157,7 +158,7 @@ def shop(seed: int) -> tuple[str, tuple[str, ...]]:
 def held_in(schema: str, relation: Relation) -> dict[Any, Counter[Any]]:
     """What each unit's rows are."""
     engine().execute(f'USE "{schema}"')
-    found = engine().execute(Selection().select(relation))
+    found = engine().execute(Selection().select(renamed(relation)[0]))
     names = [name for name, *_ in found.description]
     held: dict[Any, Counter[Any]] = {}
     for row in found.fetchall():
@@ -291,7 +292,7 @@ def test_without_a_declared_limit_a_row_meets_the_first_thousand() -> None:
 def test_where_no_row_is_repeated_nothing_is_looked_for(source: str) -> None:
     relation = parse(f"SELECT COUNT(*) FROM {source}", SHOP).aggregate.input
     assert [join.most for join in joins(relation)] == [None]
-    assert "ROW_NUMBER" not in Selection().select(relation)
+    assert "ROW_NUMBER" not in Selection().select(renamed(relation)[0])
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -131,12 +131,12 @@ def test_a_column_of_declared_values_united_with_another_has_both() -> None:
     assert parse(sql, Catalog((first, second))).aggregate.keys[0].values == Categories(("x", "y", "z"))
 
 
-def test_no_column_can_take_the_name_of_the_owner() -> None:
+def test_an_alias_that_looks_like_a_column_of_ours_is_one_like_any_other() -> None:
     query = parse('SELECT COUNT(*) FROM (SELECT age AS "Discreet Unit" FROM visits) WHERE "discreet unit" > 3', CATALOG)
     below = query.aggregate.input
     assert isinstance(below, Filter)
     assert isinstance(below.input, Project)
-    assert [column.name for column in below.input.columns] == ["Discreet Unit_1"]
+    assert [column.name for column in below.input.columns] == ["Discreet Unit"]
 
 
 def test_units_of_different_types_are_not_the_same_people() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from tests.soak import whole_or_share
 from tests.sql.execution import answer, released_type, shape
 from tests.sql.questions import Asker
 from tests.sql.tables import CATALOG, data, load
@@ -34,7 +35,7 @@ WRITTEN_ANEW = 4
 """One question in so many is read again with other spaces: what can go wrong there is in the words, which all share."""
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(whole_or_share(20, 2)))
 def test_a_plan_means_what_the_engine_answers(seed: int) -> None:
     rng = random.Random(seed)
     rows = data(rng)

@@ -156,7 +156,7 @@ def test_what_is_not_private_stands_out(session: Session) -> None:
 
 def test_a_quote_says_whether_it_fits(session: Session) -> None:
     question = "SELECT kind, COUNT(*) AS n FROM visits GROUP BY kind"
-    fits, not_at_all = session.price(question, epsilon=1), session.price(question, epsilon=1000)
+    fits, not_at_all = session.price(question, epsilon="0.9"), session.price(question, epsilon=1000)
     assert "within what is left" in fits._repr_html_()
     assert "it would be refused" in not_at_all._repr_html_()
     for error in fits.errors:

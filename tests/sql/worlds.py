@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.engines.duckdb import DuckDB
+from discreet.adversary.replay import WatchedDuckDB
 from discreet.session import Session
 
 CITIES = ("Oslo", "Rome", "Lima", "Zürich")
@@ -77,11 +77,8 @@ class Reading:
         return getattr(self._connection, name)
 
 
-class Optimized(DuckDB):
+class Optimized(WatchedDuckDB):
     """The engine, with one thread."""
-
-    def __init__(self) -> None:
-        super().__init__(threads=1)
 
     def _opened(self) -> Any:
         return Reading(super()._opened())
@@ -90,8 +87,8 @@ class Optimized(DuckDB):
 class Unoptimized(Optimized):
     """The engine with statements run as they are written: what they mean does not change, and they start sooner."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, lasting: bool = False) -> None:
+        super().__init__(lasting)
         self._execute("PRAGMA disable_optimizer")
 
 

@@ -81,9 +81,7 @@ def flatten(event: Event, times: int = 1) -> Counter[Event]:
             pass
         case Pure(epsilon=0) | BoundedRange(epsilon=0) | Approximate(epsilon=0, delta=0):
             pass
-        case BoundedRanges(squared_epsilon=0):
-            pass
-        case Gaussian(squared_sensitivity=moved) if moved < 1:
+        case BoundedRanges(squared_epsilon=0) | Gaussian(squared_sensitivity=0):
             pass
         case _:
             found[event] = times

@@ -21,10 +21,10 @@ records: 9
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from html import escape
 from typing import Any
 
 from discreet.core.markup import block, facts, note
+from discreet.core.texts import visible
 
 __all__ = ["Finding", "judged"]
 
@@ -73,8 +73,8 @@ class Finding(ABC):
         return {}
 
     def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"{name}: {text}" for name, text in self.lines())])
+        told = [self.verdict, *(f"{name}: {text}" for name, text in self.lines())]
+        return "\n".join(visible(line, lines=True) for line in told)
 
     def _repr_html_(self) -> str:
-        lines = [(name, escape(text)) for name, text in self.lines()]
-        return block(note(self.verdict, alarm=self.alarming), facts(lines))
+        return block(note(self.verdict, alarm=self.alarming), facts(self.lines()))

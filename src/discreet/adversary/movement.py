@@ -12,18 +12,16 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.asked import Asked
 from discreet.core.events import Event, Gaussian, Laplace, Pure
-from discreet.mechanisms import SparseVector
-from discreet.noise.entropy import Entropy
 from discreet.sql import tally
 from discreet.sql.caps import G, H
+from discreet.sql.clipping_search import ClippingSearch
 from discreet.sql.groups import Groups
 from discreet.sql.measurement import TYPICAL_KEYS, WEIGHINGS, Measurement
 
@@ -31,6 +29,7 @@ __all__ = ["NO_CUTS", "CheckFailed", "Cuts", "cuts_to_try", "moved", "tallied", 
 
 Key = tuple[Any, ...]
 Cuts = tuple[int, ...]
+Counts = Callable[[Mapping[tuple[int, int], int]], Mapping[tuple[int, int], int]]
 NO_CUTS: Cuts = (0,) * WEIGHINGS
 TRIED = (0, 2, 6, 12, 40)
 """Candidates for norms at which movements are measured; those there are."""
@@ -52,8 +51,11 @@ def cuts_to_try(measurement: Measurement) -> set[Cuts]:
     return {tuple(min(cut, top) for top in tops) for cut in TRIED}
 
 
-def moved(planned: Asked, before: Groups, after: Groups, cuts: Iterable[Cuts]) -> float:
-    """The part of the charge that two neighbours use up; what is beyond it is a `CheckFailed`."""
+def moved(
+    planned: Asked, before: Groups, after: Groups, cuts: Iterable[Cuts], counts: Counts = lambda counts: counts
+) -> float:
+    """The part of the charge that two neighbours use up; what is beyond it is a `CheckFailed`. The counts that searches
+    for norms read go through `counts`, for whoever wants to know when they are read."""
     measurement = planned.measurement
     for name in ("by_rows", "by_groups"):
         one, other = getattr(before, name), getattr(after, name)
@@ -61,7 +63,7 @@ def moved(planned: Asked, before: Groups, after: Groups, cuts: Iterable[Cuts]) -
         if difference > measurement.changes:
             raise CheckFailed("movement", f"{name} moves by {difference}")
     keys = [*before.keys | after.keys]
-    _moved_search(measurement, before, after, len(planned.listed or ()) or TYPICAL_KEYS)
+    _moved_search(measurement, before, after, len(planned.listed or ()) or TYPICAL_KEYS, counts)
     parts = [0.0]
     for each in cuts:
         parts.append(_moved_totals(measurement, before, after, keys, each))
@@ -116,53 +118,29 @@ def _charged(events: Sequence[Event], norm: str) -> Fraction:
     return sum(paid, Fraction(0))
 
 
-class _Searching(BaseException):
-    """Carries the questions of a search for a norm, past all that catches failures."""
-
-    def __init__(self, search: SparseVector, questions: Sequence[int]) -> None:
-        super().__init__()
-        self.search, self.questions = search, questions
-
-
-@contextmanager
-def _overheard() -> Iterator[None]:
-    """No sparse vector is run meanwhile: what it is asked is raised."""
-    kind: Any = SparseVector
-    original = kind.release
-
-    def stop(self: SparseVector, questions: Sequence[int], **_: Any) -> Any:
-        raise _Searching(self, questions)
-
-    kind.release = stop
-    try:
-        yield
-    finally:
-        kind.release = original
+def _search(
+    measurement: Measurement, groups: Groups, weighing: int, keys: int, counts: Counts = lambda counts: counts
+) -> ClippingSearch:
+    units = {(bucket, 0): number for bucket, number in groups.by_groups.items()} if weighing == 1 else groups.by_rows
+    search = measurement.clipping_search(counts(units), weighing, keys)
+    if search is None:
+        raise CheckFailed("movement", "a norm is chosen without a search")
+    return search
 
 
-def _searching(measurement: Measurement, groups: Groups, weighing: int, keys: int) -> _Searching:
-    counts = {(bucket, 0): number for bucket, number in groups.by_groups.items()} if weighing == 1 else groups.by_rows
-    with _overheard():
-        try:
-            measurement.choose_cut(counts, weighing, keys, Entropy.for_tests(0))
-        except _Searching as found:
-            return found
-    raise CheckFailed("movement", "a norm is chosen without a search")
-
-
-def _moved_search(measurement: Measurement, before: Groups, after: Groups, keys: int) -> None:
+def _moved_search(measurement: Measurement, before: Groups, after: Groups, keys: int, counts: Counts) -> None:
     """The search for a norm moves by no more than sparse vector is told, one way if it relies on it, at its price."""
     spent = Fraction(0)
     for weighing in measurement.searched:
         if not measurement.top(weighing):
             continue
-        one, other = (_searching(measurement, groups, weighing, keys) for groups in (before, after))
+        one, other = (_search(measurement, groups, weighing, keys, counts) for groups in (before, after))
         apart = [a - b for a, b in zip(one.questions, other.questions, strict=True)]
-        if max(map(abs, apart)) > one.search.sensitivity:
+        if max(map(abs, apart)) > one.mechanism.sensitivity:
             raise CheckFailed("movement", f"the search for a norm moves by {apart}")
-        if one.search.monotonic and min(apart) < 0 < max(apart):
+        if one.mechanism.monotonic and min(apart) < 0 < max(apart):
             raise CheckFailed("movement", f"the search for a norm moves both ways: {apart}")
-        spent += one.search.loss.epsilon
+        spent += one.mechanism.loss.epsilon
     paid = sum((event.epsilon for event in measurement.events if isinstance(event, Pure)), Fraction(0))
     if spent > paid:
         raise CheckFailed("movement", f"searches for norms cost {spent}, paid {paid}")

@@ -181,11 +181,8 @@ class Reconstruction:
         return f"{self.verdict}\n{rest}; {sure}{refused}"
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         alarm = self.verdict.startswith(("BROKEN", "LEAKING"))
-        lines = [(name, escape(text)) for name, text in self.lines()]
-        return block(note(self.verdict, alarm=alarm), facts(lines))
+        return block(note(self.verdict, alarm=alarm), facts(self.lines()))
 
     def plot(self) -> Any:
         """How estimates spread: two humps are two values that can be told apart, one is a secret kept."""

@@ -2,42 +2,103 @@
 
 - plan: statement, words, price and events follow from what is declared alone;
 - books: the charge, exactly the one quoted, is durable before the engine runs, and nothing is answered without one;
-- shape: status, columns, types, listed groups and their order are the same on both.
+- shape: status, columns, types, listed groups and their order are the same on both;
+- record: what is stored beside an answer is what was decided before.
 
 Each check raises a `CheckFailed` where it fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from discreet.adversary.movement import CheckFailed
 from discreet.adversary.twins import Data, arrow
 from discreet.asked import Asked
-from discreet.core.errors import AnswerFailed, DiscreetError
+from discreet.core.errors import AnswerFailed, DiscreetError, EngineUnavailable
 from discreet.core.events import Event
 from discreet.core.units import Unit
 from discreet.engines.duckdb import DuckDB
 from discreet.ledger.notation import events_to_plain
 from discreet.noise.entropy import Entropy
 from discreet.session import Session
-from discreet.sql.answer import Answer
+from discreet.sql.answer import Answer, plan_of
 from discreet.sql.catalog import Catalog
 
-__all__ = ["alike", "answered", "opened", "same_plan"]
+__all__ = ["alike", "answered", "check_record", "opened", "same_plan"]
 
 NAMED = {"integer": {"int"}, "real": {"float", "int"}, "boolean": {"bool"}, "text": {"str"}, "date": {"date"}}
 NAMED |= {"timestamp": {"datetime"}}
-"""How values of each type come to Python."""
-DECIDED = ("statement", "question", "words", "listed", "query", "loss", "errors")
+"""How values of each type come to Python; decimals of an answer are reals."""
+DECIDED = ("statement", "sources", "epsilon", "record", "words", "listed", "query", "loss", "errors")
 """What is decided before the data is touched."""
+
+
+class WatchedDuckDB(DuckDB):
+    """An engine of the audit's own: it tells before it runs a statement, and fails or changes when asked to."""
+
+    def __init__(self, lasting: bool = False) -> None:
+        super().__init__(threads=1, lasting=lasting)
+        self.statements: list[str] = []
+        self._listeners: list[Callable[[], None]] = []
+        self._failure: str | None = None
+        self._replaced = False
+
+    @contextmanager
+    def watched(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Calls `listener` before each statement that is run meanwhile."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    @contextmanager
+    def failing(self, words: str) -> Iterator[None]:
+        """Every statement is run and then fails, with these words and what it gave."""
+        self._failure = words
+        try:
+            yield
+        finally:
+            self._failure = None
+
+    @contextmanager
+    def changed(self) -> Iterator[None]:
+        """No table is what it was when it was added."""
+        self._replaced = True
+        try:
+            yield
+        finally:
+            self._replaced = False
+
+    def definition(self, table: str) -> str:
+        """As of DuckDB, unless tables have changed."""
+        if self._replaced:
+            raise EngineUnavailable(f"{table} is not what it was")
+        return super().definition(table)
+
+    def run(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of one SELECT."""
+        self.statements.append(statement)
+        for listener in self._listeners:
+            listener()
+        rows = super().run(statement)
+        if self._failure is not None:
+            raise RuntimeError(f"{self._failure}: {rows}")
+        return rows
+
+    def profile(self, statement: str) -> Any:
+        """What DuckDB counts while it runs a statement."""
+        [[_, measured]] = self._opened().execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}").fetchall()
+        return json.loads(measured)
 
 
 def opened(catalog: Catalog, unit: Unit, budget: Any, data: Data) -> Session:
     """A session on made-up tables, with everything declared as in the catalog and books of its own."""
-    engine = DuckDB(threads=1)
+    engine = WatchedDuckDB()
     try:
         links = {(t.link.table.lower(), t.link.key) for t in catalog.tables if t.link is not None}
         for table in catalog.tables:
@@ -62,22 +123,6 @@ def same_plan(planned: Asked, theirs: Asked) -> None:
         raise CheckFailed("plan", "neighbours differ in their events")
 
 
-@contextmanager
-def _watched(engine: Any, note: Any) -> Iterator[None]:
-    """Calls `note` whenever the engine is about to run a statement."""
-    original = engine.run
-
-    def run(statement: str) -> Any:
-        note()
-        return original(statement)
-
-    engine.run = run
-    try:
-        yield
-    finally:
-        engine.run = original
-
-
 def answered(
     session: Session, text: str, epsilon: Any, entropy: Entropy, events: Sequence[Event] | None, known: bool = False
 ) -> Answer | DiscreetError:
@@ -89,7 +134,9 @@ def answered(
     head = ledger.head().sequence
     stood: list[list[dict[str, Any]]] = []
     outcome: Answer | DiscreetError
-    with _watched(session._engine, lambda: stood.append([entry.content for entry in ledger.entries(head)])):
+    engine = session._engine
+    assert isinstance(engine, WatchedDuckDB)
+    with engine.watched(lambda: stood.append([entry.content for entry in ledger.entries(head)])):
         try:
             outcome = session.sql(text, epsilon=epsilon, test_entropy=entropy)
         except AnswerFailed:
@@ -108,6 +155,16 @@ def answered(
     if events is None or written[0]["events"] != events_to_plain(tuple(events)):
         raise CheckFailed("charge", f"charged {written[0]['events']}, quoted {events}")
     return outcome
+
+
+def check_record(session: Session, planned: Asked, text: str, epsilon: Any) -> None:
+    """What the books have beside an answer from a test seed follows from the plan alone: certificates tell its hash."""
+    identity = session._question(text, epsilon, None).identity
+    charge = session._ledger.stored(session.account, f"not private {identity}")
+    if charge is None or charge.payload is None:
+        raise CheckFailed("record", "an answer is shown that is not stored")
+    if plan_of(charge.payload) != json.loads(json.dumps(planned.record)):
+        raise CheckFailed("record", "what is stored beside an answer is not what was decided before")
 
 
 def alike(planned: Asked, mine: Answer, theirs: Answer) -> None:

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.adversary.power import NOTHING, RATES
 from discreet.adversary.readings import LOWEST
 from discreet.adversary.tradeoff import border, proven, said
-from discreet.core import numerals
+from discreet.core import markup, numerals
 from discreet.core.cells import Cells
 from discreet.core.losses import ZCDP, Loss, RenyiDP
-from discreet.core.markup import STYLE, facts, note, table
+from discreet.core.markup import Html, element, facts, joined, note, table
 
 if TYPE_CHECKING:
     from discreet.adversary.auditor import Audit
@@ -124,32 +123,36 @@ def power_table(found: Audit) -> list[Cells]:
     ]
 
 
-def summary(found: Audit) -> str:
+def summary(found: Audit) -> Html:
     """Verdict, numbers, curve, power: for a notebook or a page."""
     from discreet.adversary.auditor import floored
 
     other = "D′" if found.likelier_on == "D" else "D"
-    lines = [("proven", escape(f"ε ≥ {floored(found.epsilon)} at δ = {found.delta:g}"))]
+    lines = [("proven", f"ε ≥ {floored(found.epsilon)} at δ = {found.delta:g}")]
     if found.claim is not None:
-        lines.append(("claimed", escape(claim_words(found.claim))))
+        lines.append(("claimed", claim_words(found.claim)))
     if found.epsilon:
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
-        lines += [("told apart by", escape(event_words(found))), ("seen in", escape(seen))]
+        lines += [("told apart by", event_words(found)), ("seen in", seen)]
     lines.append(("runs", f"{found.samples:,} on each data set"))
     lines.append(("confidence", f"1 − {found.doubt:.3g}"))
     power = power_table(found)
-    return (
-        note(verdict(found), alarm=True) if found.refuted else f'<p class="verdict">{escape(verdict(found))}</p>'
-    ) + (
-        facts(lines)
-        + (note(bits_words(found)) if bits_words(found) else "")
-        + _drawing(found)
-        + (f"<p>{escape(power_words(found))}</p>{table(power)}" if power else "")
-        + note(
+    return joined(
+        verdict_html(verdict(found), alarm=found.refuted),
+        facts(lines),
+        note(bits_words(found)) if bits_words(found) else "",
+        _drawing(found),
+        element("p", power_words(found)) + table(power) if power else "",
+        note(
             "A bound far below the claim is no proof of privacy: it says what this search found on these data sets. "
             "What would have been caught is stated for an event once it is tested."
-        )
+        ),
     )
+
+
+def verdict_html(text: str, *, alarm: bool) -> Html:
+    """A verdict; an alarm stands out."""
+    return note(text, alarm=True) if alarm else element("p", text, class_="verdict")
 
 
 def record(found: Audit) -> dict[str, Any]:
@@ -172,66 +175,66 @@ def record(found: Audit) -> dict[str, Any]:
     }
 
 
-def page(found: Audit, title: str, notes: Sequence[str] = ()) -> str:
+def page(found: Audit, title: str, notes: Sequence[str] = ()) -> Html:
     """A whole file."""
     return document(title, summary(found), *(note(one, alarm=True) for one in notes))
 
 
-def document(title: str, *parts: str) -> str:
+def document(title: str, *parts: str) -> Html:
     """Parts as a file of HTML that stands alone."""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<style>{_PAGE}{STYLE}</style><div class="discreet"><h1>{escape(title)}</h1>{"".join(parts)}</div></html>\n'
-    )
+    return markup.document(title, _PAGE, *parts)
 
 
-def _drawing(found: Audit) -> str:
+def _drawing(found: Audit) -> Html:
     """The trade-off curve; above the border of the claim is what it forbids."""
     if not found.curve:
-        return ""
+        return joined()
     parts = [_axes()]
     legend = [(SEEN, "what this audit saw")]
     if found.claim is not None:
         allowed = border(found.claim)
         corner = f"L{_x(0)} {_y(1)}Z"
-        parts.append(f'<path d="{_path(allowed)}{corner}" fill="{ALLOWED}" opacity=".12"/>')
-        parts.append(f'<path d="{_path(allowed)}" fill="none" stroke="{ALLOWED}" stroke-width="2"/>')
+        parts.append(element("path", d=f"{_path(allowed)}{corner}", fill=ALLOWED, opacity=".12"))
+        parts.append(_line(_path(allowed), ALLOWED, 2))
         kind = "claim" if not isinstance(found.claim, ZCDP) else "claim, at all orders"
         legend.append((ALLOWED, f"above: forbidden by the {kind}"))
-    parts.append(f'<path d="{_path(found.curve)}" fill="none" stroke="{SEEN}" stroke-width="2"/>')
+    parts.append(_line(_path(found.curve), SEEN, 2))
     if found.epsilon:
         edge = [(max(x, 0.0), min(y, 1.0)) for x, y in proven(found)]
-        parts.append(f'<path d="{_path(edge)}" fill="none" stroke="{EVENT}" stroke-width="1.2"/>')
+        parts.append(_line(_path(edge), EVENT, 1.2))
         x, y = said(found)
-        parts.append(f'<circle cx="{_x(x)}" cy="{_y(y)}" r="4" fill="{EVENT}"/>')
+        parts.append(element("circle", cx=_x(x), cy=_y(y), r=4, fill=EVENT))
         legend.append((EVENT, "the tested event, and how far it may be off"))
     for place, (colour, text) in enumerate(legend):
         at = SIDE - 20 - 18 * (len(legend) - place)
-        parts.append(f'<rect x="{LEFT + 120}" y="{at - 9}" width="10" height="10" fill="{colour}"/>')
-        parts.append(f'<text x="{LEFT + 136}" y="{at}" font-size="12">{escape(text)}</text>')
-    size = f"{LEFT + SIDE + 60} {SIDE + BOTTOM + 12}"
-    wide, high = size.split()
-    title = "<title>Trade-off curve: how well outputs tell D from D′</title>"
-    return f'<svg width="{wide}" height="{high}" viewBox="0 0 {size}" role="img">{title}{"".join(parts)}</svg>'
+        parts.append(element("rect", x=LEFT + 120, y=at - 9, width=10, height=10, fill=colour))
+        parts.append(element("text", text, x=LEFT + 136, y=at, font_size=12))
+    wide, high = LEFT + SIDE + 60, SIDE + BOTTOM + 12
+    title = element("title", "Trade-off curve: how well outputs tell D from D′")
+    return element("svg", title, *parts, width=wide, height=high, viewBox=f"0 0 {wide} {high}", role="img")
 
 
-def _axes() -> str:
+def _line(path: str, colour: str, width: float) -> Html:
+    return element("path", d=path, fill="none", stroke=colour, stroke_width=width)
+
+
+def _axes() -> Html:
+    ends = f"M{_x(0)} {_y(1)}V{_y(0)}H{_x(1)}"
+    even = f"M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}"
     parts = [
-        f'<path d="M{_x(0)} {_y(1)}V{_y(0)}H{_x(1)}" fill="none" stroke="currentColor" opacity=".6"/>',
-        f'<path d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}" stroke="currentColor" opacity=".35" stroke-dasharray="4 4"/>',
+        element("path", d=ends, fill="none", stroke="currentColor", opacity=".6"),
+        element("path", d=even, stroke="currentColor", opacity=".35", stroke_dasharray="4 4"),
     ]
+    small = {"font_size": 11, "opacity": ".8"}
     for tick in (0, 0.25, 0.5, 0.75, 1):
-        said_so = f"{tick * 100:g} %"
-        parts.append(
-            f'<text x="{_x(tick)}" y="{_y(0) + 16}" font-size="11" text-anchor="middle" opacity=".8">{said_so}</text>'
-            f'<text x="{LEFT - 6}" y="{_y(tick) + 4}" font-size="11" text-anchor="end" opacity=".8">{said_so}</text>'
-        )
-    names = (
-        f'<text x="{_x(0.5)}" y="{_y(0) + 36}" font-size="12" text-anchor="middle">D′ taken for D (type I error)</text>'
-        f'<text transform="translate(12 {_y(0.5)}) rotate(-90)" font-size="12" text-anchor="middle">'
-        "D recognised (1 − type II error)</text>"
-    )
-    return "".join(parts) + names
+        share = f"{tick * 100:g} %"
+        parts.append(element("text", share, x=_x(tick), y=_y(0) + 16, text_anchor="middle", **small))
+        parts.append(element("text", share, x=LEFT - 6, y=_y(tick) + 4, text_anchor="end", **small))
+    named = {"font_size": 12, "text_anchor": "middle"}
+    turned = f"translate(12 {_y(0.5)}) rotate(-90)"
+    parts.append(element("text", "D′ taken for D (type I error)", x=_x(0.5), y=_y(0) + 36, **named))
+    parts.append(element("text", "D recognised (1 − type II error)", transform=turned, **named))
+    return joined(*parts)
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

@@ -1,10 +1,11 @@
 """The audit of a session: its questions replayed on made-up neighbours of its tables. No private row is read.
 
 For each question and each profile of a unit (`twins.py`) two neighbours are made, and `replay.py` and `movement.py`
-check with frozen noise what may not depend on the data and how far one unit moves what is measured. On the pair that
-uses up the largest part of the charge the release is then run many times with fresh noise, and `audit` looks for an
-event that refutes the loss that a certificate would state. What that would have caught is said with it: a pair that
-uses little of the charge, or few runs, catch little.
+check with frozen noise what may not depend on the data and how far one unit moves what is measured; names, errors,
+sources, work and progress are looked at besides (`hostile_names.py`, `surroundings.py`, `process_watch.py`). On the
+pair that uses up the largest part of the charge the release is then run many times with fresh noise, and `audit` looks
+for an event that refutes the loss that a certificate would state. What that would have caught is said with it: a pair
+that uses little of the charge, or few runs, catch little.
 
 The engine is DuckDB, whatever the session's own: what other engines make of the same plan is for their own tests.
 """
@@ -21,14 +22,18 @@ from typing import Any
 import numpy as np
 
 from discreet.adversary.auditor import Audit, audit
+from discreet.adversary.hostile_names import check_names
 from discreet.adversary.likelihood import Likelihood
 from discreet.adversary.movement import CheckFailed, cuts_to_try, moved
-from discreet.adversary.replay import alike, answered, opened, same_plan
+from discreet.adversary.process_watch import ProcessWatch, Watched
+from discreet.adversary.replay import alike, answered, check_record, opened, same_plan
+from discreet.adversary.surroundings import check_errors, check_progress, check_sources, check_work, rows_of
 from discreet.adversary.twins import PROFILES, Data, Maker
 from discreet.asked import Asked
 from discreet.core.errors import DiscreetError, InvalidArgument
 from discreet.core.exact import Exactable
 from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.texts import visible
 from discreet.noise.entropy import Entropy, chosen
 from discreet.session import Session
 from discreet.sql.answer import Answer
@@ -114,7 +119,7 @@ class SessionAudit:
         return block(summary(self))
 
     def __str__(self) -> str:
-        return "\n".join(f"{one.question}\n  {one.verdict}" for one in self.questions)
+        return visible("\n".join(f"{one.question}\n  {one.verdict}" for one in self.questions), lines=True)
 
 
 def audit_session(
@@ -176,13 +181,15 @@ class _Replayer:
         self.maker = Maker(self.catalog, self.unit, named, public, seed)
         self.planned: Asked | None = None
         self.answered = False
+        self.first = ""
+        self.unit_rows = 0
         self.faults: list[str] = []
+        self.watch = ProcessWatch()
         self.best: tuple[float, str, Groups, Groups] | None = None
         self.refusals: set[str] = set()
 
-    def audited(
-        self, profiles: Sequence[str], runs: int, confidence: Exactable, progress: Progress
-    ) -> QuestionAudit:
+    def audited(self, profiles: Sequence[str], runs: int, confidence: Exactable, progress: Progress) -> QuestionAudit:
+        self.first = profiles[0] if profiles else ""
         for place, profile in enumerate(profiles):
             self._pair(profile)
             if progress is not None:
@@ -210,11 +217,29 @@ class _Replayer:
                     self.faults.append(f"with a unit that is {profile}: only one of two neighbours refuses it")
                 return
             self.planned = plans[0]
-            for check in (self._same, self._answers, self._moved):
+            self.unit_rows = abs(rows_of(data) - rows_of(neighbour)) or rows_of(data)
+            for check in (self._same, self._answers, self._moved, self._work):
                 try:
                     check(profile, (mine, theirs), (plans[0], plans[1]))
                 except CheckFailed as failed:
                     self.faults.append(f"with a unit that is {profile}: {failed}")
+        if profile == self.first and self.answered:
+            with closing(opened(*facts, data)) as mine, closing(opened(*facts, neighbour)) as theirs:
+                self._surroundings(mine, theirs)
+
+    def _surroundings(self, mine: Session, theirs: Session) -> None:
+        """What does not depend on which unit differs is looked at once, with books that nothing was charged to."""
+        checks: list[Callable[[], object]] = [
+            lambda: check_names(mine, self.text, self.epsilon),
+            lambda: check_sources(mine, self.text, self.epsilon),
+            lambda: check_errors((mine, theirs), self.text, self.epsilon),
+            check_progress,
+        ]
+        for check in checks:
+            try:
+                check()
+            except CheckFailed as failed:
+                self.faults.append(str(failed))
 
     def _plan(self, session: Session) -> Asked | None:
         try:
@@ -235,6 +260,8 @@ class _Replayer:
         if isinstance(mine, Answer) and isinstance(theirs, Answer):
             self.answered = True
             alike(plans[0], mine, theirs)
+            for session, plan in zip(sessions, plans, strict=True):
+                check_record(session, plan, self.text, self.epsilon)
         elif type(mine) is not type(theirs):
             raise CheckFailed("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
         elif str(mine) != str(theirs):
@@ -249,9 +276,16 @@ class _Replayer:
             raise CheckFailed("shape", "the engine failed") from None
         if self.best is None:
             self.best = 0.0, profile, before, after
-        strain = moved(plans[0], before, after, cuts_to_try(plans[0].measurement))
+        cuts = cuts_to_try(plans[0].measurement)
+        strain = moved(plans[0], before, after, cuts, self._watched if profile == self.first else _as_they_are)
         if strain > self.best[0]:
             self.best = strain, profile, before, after
+
+    def _watched(self, counts: Mapping[tuple[int, int], int]) -> Mapping[tuple[int, int], int]:
+        return Watched(counts, self.watch)
+
+    def _work(self, _: str, sessions: tuple[Session, Session], plans: tuple[Asked, Asked]) -> None:
+        check_work(sessions, plans[0], self.unit_rows, rows_of(self.public))
 
     def _distinguished(
         self, planned: Asked, pair: Sequence[Groups], runs: int, confidence: Exactable, progress: Progress
@@ -271,6 +305,10 @@ class _Replayer:
         features = {"how strongly it speaks for D": lambda outputs: np.array([output[-1] for output in outputs])}
         terms: dict[str, Any] = {"samples": runs, "confidence": confidence, "claim": claim, "features": features}
         return audit(release, *pair, **terms, progress=progress)
+
+
+def _as_they_are(counts: Mapping[tuple[int, int], int]) -> Mapping[tuple[int, int], int]:
+    return counts
 
 
 def _leaves(noisy: Noisy) -> tuple[Any, ...]:
@@ -336,5 +374,3 @@ def _readings(literal: Any) -> list[Any]:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.adversary import report
 from discreet.core.cells import Cells
-from discreet.core.markup import facts, folded, note, table
+from discreet.core.markup import Html, facts, folded, joined, note, table
 from discreet.core.numerals import loss, loss_record
 
 if TYPE_CHECKING:
@@ -67,22 +66,22 @@ def _caught(one: QuestionAudit) -> str:
     return "none" if math.isinf(least) else f"{least:.3g}"
 
 
-def summary(found: SessionAudit) -> str:
+def summary(found: SessionAudit) -> Html:
     """Verdict, table, and for each question what was found."""
-    head = note(verdict(found), alarm=True) if not found.passed else f'<p class="verdict">{escape(verdict(found))}</p>'
-    return head + table(columns(found)) + "".join(map(_question, found.questions)) + note(SCOPE)
+    head = report.verdict_html(verdict(found), alarm=not found.passed)
+    return joined(head, table(columns(found)), *map(_question, found.questions), note(SCOPE))
 
 
-def _question(one: QuestionAudit) -> str:
-    parts = [facts([("verdict", escape(one.verdict)), ("checked on", f"{one.pairs} pairs of neighbours")])]
+def _question(one: QuestionAudit) -> Html:
+    parts = [facts([("verdict", one.verdict), ("checked on", f"{one.pairs} pairs of neighbours")])]
     parts += [note(fault, alarm=True) for fault in one.faults]
     if one.audit is not None:
         parts.append(note(f"Fresh noise on the pair whose unit is {one.profile}:"))
         parts.append(report.summary(one.audit))
-    return folded(one.question, "".join(parts))
+    return folded(one.question, joined(*parts))
 
 
-def page(found: SessionAudit, title: str) -> str:
+def page(found: SessionAudit, title: str) -> Html:
     """A whole file."""
     return report.document(title, summary(found))
 

@@ -2,9 +2,9 @@
 
 `Maker` knows a catalog and the unit that is protected. Its tables keep to types and, in tame ones, to declared values,
 bounds and numbers of rows; values that a question names are among them, so that its filters let rows through. Odd ones
-hold NaN, infinities, the ends of 64 bits, dates long ago, texts that look like numbers, and more rows than declared: a
-guarantee holds for these too. Two neighbours differ in one unit, made to move an answer as far as it can
-(`PROFILES`); the second has its rows in another order.
+hold NaN, infinities, the ends of 64 bits and of decimals, dates long ago, texts that look like numbers, and more rows
+than declared: a guarantee holds for these too. Two neighbours differ in one unit, made to move an answer as far as it
+can (`PROFILES`); the second has its rows in another order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from discreet.core.units import Row as RowUnit
@@ -20,13 +22,16 @@ from discreet.core.units import Unit
 from discreet.noise.entropy import Entropy
 from discreet.noise.uniform import permutation, uniform
 from discreet.sql.catalog import Catalog, Column, Table
+from discreet.sql.decimals import Decimals
 
-__all__ = ["PROFILES", "Data", "Maker"]
+__all__ = ["OBJECTS", "PROFILES", "Data", "Maker"]
 
 Data = dict[str, list[dict[str, Any]]]
-PROFILES = ("most", "least", "beyond", "everywhere", "nowhere else", "absent", "odd", "alone")
+PROFILES = ("most", "least", "beyond", "everywhere", "nowhere else", "absent", "odd", "alone", "of other types")
 """One unit's rows: all with the largest values, or the smallest, or far beyond what is declared, spread over all
-groups, in groups of their own, of NULLs, of odd values, or the only ones there are."""
+groups, in groups of their own, of NULLs, of odd values, the only ones there are, or of Python objects that are no texts
+in columns of texts, where those of all others are texts of a class of their own."""
+OBJECTS = "of other types"
 PEOPLE = 24
 HEAVY = 40
 """Rows of the unit that differs, where no limit is declared."""
@@ -67,10 +72,26 @@ class Maker:
         """Two neighbours that differ in the unit of a profile."""
         others = self._others(odd=profile == "odd") if profile != "alone" else {t.name: [] for t in self._private}
         mine = self._added(others, profile if profile != "alone" else "most")
+        if profile == OBJECTS:
+            others, mine = self._as_objects(others, others), self._as_objects(mine, others)
         if self.unit.neighbours == "replace":
             other = "least" if profile != "least" else "most"
             return mine, self._shuffled(self._added(others, other))
         return mine, self._shuffled(others)
+
+    def _as_objects(self, data: Data, others: Data) -> Data:
+        """The same with texts as objects: strange ones in rows that others do not have."""
+        made: Data = {}
+        for table in self._private:
+            texts = [c.name for c in table.columns if c.type == "text" and not _is_key(table, c.name, self.catalog)]
+            known = {id(row) for row in others[table.name]}
+            made[table.name] = [
+                row | {name: _Text(row[name]) if row[name] is not None else None for name in texts}
+                if id(row) in known
+                else row | {name: (bytearray(b"x"), object(), 1.5)[place % 3] for name in texts}
+                for place, row in enumerate(data[table.name])
+            ]
+        return made
 
     @property
     def _private(self) -> list[Table]:
@@ -88,11 +109,19 @@ class Maker:
         return data
 
     def _added(self, others: Data, profile: str) -> Data:
-        """The same with one more unit: where rows are units, one more row of the first table."""
+        """The same with one more unit: where rows are units, one more row, which is in the first table and in all that
+        are not declared disjoint, for they may be the same table under other names."""
         data = {name: [*rows] for name, rows in others.items()}
         mine: Data = {name: [] for name in data}
-        for table in self._owners if not isinstance(self.unit, RowUnit) else self._owners[:1]:
-            number = 1 if isinstance(self.unit, RowUnit) else (table.max_rows or HEAVY)
+        if isinstance(self.unit, RowUnit):
+            first, *more = self._owners
+            row = self._own_row(first, profile, 0)
+            mine[first.name] = [row]
+            for table in more if not first.disjoint else []:
+                copy = {**self._own_row(table, profile, 0), **row}
+                mine[table.name] = [] if table.disjoint else [{name: copy[name] for name in table.names}]
+        for table in self._owners if not isinstance(self.unit, RowUnit) else []:
+            number = table.max_rows or HEAVY
             extra = 3 if profile == "odd" and number > 1 else 0
             mine[table.name] = [self._own_row(table, profile, place) for place in range(number + extra)]
         self._link(mine, odd=profile == "odd", start=10_000)
@@ -113,7 +142,8 @@ class Maker:
             pool = self._pool(column)
             value = pool[self._below(len(pool))]
             if odd and self._below(3) == 0:
-                value = _ODD[column.type][self._below(len(_ODD[column.type]))]
+                odd_ones = _odd(column)
+                value = odd_ones[self._below(len(odd_ones))]
             row[column.name] = None if self._below(12) == 0 else value
         if table.unit is not None:
             row[table.column(table.unit).name] = _person(table.column(table.unit), person)
@@ -130,7 +160,7 @@ class Maker:
         pool = self._pool(column)
         named = self._named(column)
         if profile == "odd" and (column.values is None or place % 4 == 3):
-            choices = (*_ODD[column.type], None)
+            choices = (*_odd(column), None)
             return choices[(place + self._below(2)) % len(choices)]
         if profile in ("everywhere", "odd"):
             return pool[place % len(pool)]
@@ -142,24 +172,31 @@ class Maker:
             end = column.bounds.upper if profile != "least" else column.bounds.lower
             if profile == "beyond":
                 end += 1000 * (column.bounds.upper - column.bounds.lower)
-            return int(end) if column.type == "integer" else float(end)
+            return _fitted(column, end)
         return named[0] if named else (pool[0] if profile != "least" else pool[-1])
 
     def _pool(self, column: Column) -> tuple[Any, ...]:
         """Values that the column may hold."""
         if column.values is not None:
-            return tuple(value for value in column.values.values if value is not None) or (None,)
-        pool = _TYPICAL[column.type]
+            listed = [value for value in column.values.values if value is not None]
+            decimal = isinstance(column.type, Decimals)
+            return tuple(_fitted(column, value) if decimal else value for value in listed) or (None,)
+        pool = _typical(column)
         if column.bounds is not None:
-            low, high = float(column.bounds.lower), float(column.bounds.upper)
-            pool = (high, low, (low + high) / 2, low + (high - low) / 4)
+            low, high = column.bounds.lower, column.bounds.upper
+            pool = tuple(_fitted(column, end) for end in (high, low, (low + high) / 2, low + (high - low) / 4))
         found = (*self._named(column), *pool)
-        return tuple(dict.fromkeys(int(value) for value in found)) if column.type == "integer" else found
+        whole = column.type == "integer" or isinstance(column.type, Decimals)
+        return tuple(dict.fromkeys(_fitted(column, value) for value in found)) if whole else found
 
     def _named(self, column: Column) -> tuple[Any, ...]:
+        named = self.named.get(column.name.lower(), ())
+        if isinstance(column.type, Decimals):
+            numbers = (v for v in named if isinstance(v, int | float | Decimal | Fraction) and math.isfinite(v))
+            return tuple(dict.fromkeys(_fitted(column, number) for number in numbers))
         known = {"integer": int, "real": (int, float), "boolean": bool, "text": str}
         kind: Any = known.get(column.type, datetime.date if column.type == "date" else datetime.datetime)
-        return tuple(value for value in self.named.get(column.name.lower(), ()) if isinstance(value, kind))
+        return tuple(value for value in named if isinstance(value, kind))
 
     def _link(self, data: Data, odd: bool, start: int = 0) -> None:
         """Rows of linked tables, one or two for each row that they belong to, which gets a key of its own."""
@@ -180,8 +217,52 @@ class Maker:
         return self._drawn.pop() % end
 
 
+class _Text(str):
+    """A text that is written otherwise than it is."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}.{self[:]}"
+
+
+def _is_key(table: Table, name: str, catalog: Catalog) -> bool:
+    """Whether the column tells units apart or links tables."""
+    linked = {t.link.key.lower() for t in catalog.tables if t.link is not None}
+    own = {part.lower() for part in (table.unit, table.link.column if table.link is not None else None) if part}
+    return name.lower() in own | linked
+
+
+def _typical(column: Column) -> tuple[Any, ...]:
+    """Values that a column without declarations may hold."""
+    kind = column.type
+    if isinstance(kind, Decimals):
+        return tuple(dict.fromkeys(_fitted(column, value) for value in (1, kind.unit, 7 * kind.unit, 8, 0, -kind.unit)))
+    return _TYPICAL[kind]
+
+
+def _odd(column: Column) -> tuple[Any, ...]:
+    """Values at the ends of a type, and strange ones; for decimals one unit, and whole numbers of units at the ends of
+    the precision, of 64 bits and of what doubles hold."""
+    kind = column.type
+    if isinstance(kind, Decimals):
+        ends = (kind.most, -kind.most, kind.unit, -kind.unit, kind.most - kind.unit)
+        counts = (2**53 + 1, 2**63 - 1, -(2**63))
+        return tuple(dict.fromkeys(_fitted(column, end) for end in (*ends, *(count * kind.unit for count in counts))))
+    return _ODD[kind]
+
+
+def _fitted(column: Column, value: Any) -> Any:
+    """A number in the type of a column: decimals in whole units, no larger than the type holds."""
+    kind = column.type
+    if not isinstance(kind, Decimals):
+        return int(value) if kind == "integer" else float(value)
+    units = round(max(-kind.most, min(kind.most, Fraction(value))) / kind.unit)
+    return Decimal((int(units < 0), tuple(map(int, str(abs(units)))), -kind.scale))
+
+
 def _person(column: Column, number: int) -> Any:
     """A value that stands for one person, or one row."""
+    if isinstance(column.type, Decimals):
+        return _fitted(column, (number + 1) * column.type.unit)
     if column.type == "text":
         return f"p{number}"
     if column.type == "date":
@@ -200,8 +281,22 @@ def arrow(table: Table, rows: Iterable[Mapping[str, Any]]) -> Any:
     """Rows as an Arrow table with the types of the catalog."""
     import pyarrow as pa
 
-    kinds = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+    kinds: dict[str, Any] = {"integer": pa.int64(), "real": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
     kinds |= {"date": pa.date32(), "timestamp": pa.timestamp("us")}
+    decimals = {column.type for column in table.columns if isinstance(column.type, Decimals)}
+    kinds |= {kind: pa.decimal128(kind.precision, kind.scale) for kind in decimals}
     listed = list(rows)
-    columns = {c.name: pa.array([row[c.name] for row in listed], kinds[c.type]) for c in table.columns}
-    return pa.table(columns)
+    if any(type(value) in (_Text, bytearray, object) for row in listed for value in row.values()):
+        arrays = {c.name: [row[c.name] for row in listed] for c in table.columns if c.type == "text"}
+        typed = [c for c in table.columns if c.name not in arrays]
+        others = {c.name: pa.array(_values(c, listed), kinds[c.type]) for c in typed}
+        return {name: (arrays | others)[name] for name in table.names}
+    return pa.table({c.name: pa.array(_values(c, listed), kinds[c.type]) for c in table.columns})
+
+
+def _values(column: Column, rows: Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The values of a column; decimals of public tables come as doubles."""
+    found = [row[column.name] for row in rows]
+    if not isinstance(column.type, Decimals):
+        return found
+    return [None if value is None else _fitted(column, value) for value in found]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import textwrap
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import typer
 
 from discreet.adversary import hospitals
 from discreet.adversary.aggregates import OfConnection, OfSession, Restricted
@@ -25,10 +25,12 @@ from discreet.adversary.studies import Study, divided, redrawn
 from discreet.adversary.suppression import margins, unsuppress
 from discreet.adversary.tracing import trace_means
 from discreet.app.exhibit import show, telling
+from discreet.app.printing import say
 from discreet.connection import connect
 from discreet.core.losses import PureDP
 from discreet.core.units import Row, User
 from discreet.samples import rand_hie
+from discreet.session import Session
 
 __all__ = ["run"]
 
@@ -64,7 +66,7 @@ def _hospitals() -> None:
     tables = {"first": hospitals.FIRST, "second": hospitals.SECOND}
     found = intersect(tables, hospitals.QUASI, hospitals.SENSITIVE, hospitals.KNOWN)
     _show(found, found.lines())
-    typer.echo(f"Zhao Lina: {', '.join(*found.left)}")
+    say(f"Zhao Lina: {', '.join(*found.left)}")
     _say("Both hospitals answer through us instead: women from 50 to 60 by diagnosis, at ε = 0.5 each.")
     illnesses = list(dict.fromkeys([*hospitals.FIRST[hospitals.SENSITIVE], *hospitals.SECOND[hospitals.SENSITIVE]]))
     seen = dict.fromkeys(illnesses, 0.0)
@@ -72,13 +74,13 @@ def _hospitals() -> None:
         private = {name: table[name] for name in ("age", "sex", "diagnosis")}
         facts = {"age": ["50-60", "60-70"], "sex": ["F", "M"], "diagnosis": illnesses}
         question = "SELECT diagnosis, COUNT(*) AS n FROM t WHERE age = '50-60' AND sex = 'F' GROUP BY diagnosis"
-        with connect(private, unit=Row(), budget=PureDP(1), table="t", values=facts) as session:
+        with _opened(private, unit=Row(), budget=PureDP(1), table="t", values=facts) as session:
             for illness, count in session.sql(question, epsilon="0.5").rows:
                 seen[illness] += float(count)
     best = sorted(seen, key=lambda illness: -seen[illness])[:3]
-    typer.echo(f"most likely now: {', '.join(f'{name} ({seen[name]:.0f})' for name in best)}")
+    say(f"most likely now: {', '.join(f'{name} ({seen[name]:.0f})' for name in best)}")
     chance = math.exp(1) / (math.exp(1) + len(illnesses) - 1)
-    typer.echo(f"Whoever guesses from that is right with a chance of at most {chance * 100:.0f} %.")
+    say(f"Whoever guesses from that is right with a chance of at most {chance * 100:.0f} %.")
 
 
 def _differences(survey: Any) -> None:
@@ -101,7 +103,7 @@ def _differences(survey: Any) -> None:
     _say("And here, at ε = 0.1 a question:")
     facts = {"spending": (0, 2000), "age": (0, 70), "family_size": (1, 15), "site": (1, 6), "year": (1, 5)}
     budget = PureDP(3)
-    with connect(survey, unit=User("person"), budget=budget, table="survey", bounds=facts, max_rows=5) as session:
+    with _opened(survey, unit=User("person"), budget=budget, table="survey", bounds=facts, max_rows=5) as session:
         with telling("asking") as heard:
             found = track(OfSession(session, BILL, "0.1"), HER, TRACKERS, progress=heard.hear)
         _show(found, found.lines())
@@ -120,7 +122,7 @@ def _suppressed(survey: Any) -> None:
             table["site"].append(str(site))
             table["count"].append("*" if count < 20 and "total" not in (health, site) else count)
     _show(found := unsuppress(margins(table), least=20), found.lines())
-    typer.echo("Counts with noise need no marks, and their totals pin nothing.")
+    say("Counts with noise need no marks, and their totals pin nothing.")
 
 
 def _means() -> None:
@@ -133,7 +135,7 @@ def _means() -> None:
     _show(found := trace_means(study.means, study.bits, **known), found.lines())
     _say("The same shares with noise for ε = 1 over all of them:")
     _show(found := trace_means(study.private_means(1), study.bits, **known), found.lines())
-    typer.echo("At that price 5,000 shares of 200 people are worth nothing: there is no private way to tell so much.")
+    say("At that price 5,000 shares of 200 people are worth nothing: there is no private way to tell so much.")
 
 
 def _rows(survey: Any) -> None:
@@ -152,7 +154,7 @@ def _rows(survey: Any) -> None:
     lists: dict[str, list[Any]] = {"site": [1, 2, 3, 4, 5, 6], "female": [0, 1]}
     lists["health"] = ["excellent", "good", "fair", "poor"]
     bins = {"age": 7, "family_size": 5, "doctor_visits": 6, "income": 6}
-    opened = connect(data, unit=Row(), budget=PureDP(1), table="people", bounds=ends, values=lists)
+    opened = _opened(data, unit=Row(), budget=PureDP(1), table="people", bounds=ends, values=lists)
     with opened as session, telling("making rows") as heard:
         made = session.synthesize("people", epsilon=1, bins=bins).to_arrow()
         heard.hear(0.5)
@@ -171,11 +173,18 @@ def _signed() -> None:
         off = float(np.abs(noisy_answers(data, 1) - noisy_answers(data, 10**9)).max())
     _show(copied)
     _show(made)
-    typer.echo(f"Counts with noise for ε = 1 answer the same questions, all of them within {off:.2f}.")
+    say(f"Counts with noise for ε = 1 answer the same questions, all of them within {off:.2f}.")
+
+
+def _opened(rows: Any, **facts: Any) -> Session:
+    """A session for the story alone: that its books end with it is as it should be."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return connect(rows, **facts)
 
 
 def _say(words: str) -> None:
-    typer.secho("\n" + textwrap.fill(words, 80) + "\n", bold=True)
+    say("\n" + textwrap.fill(words, 80) + "\n", bold=True)
 
 
 def _show(found: Finding, lines: Sequence[tuple[str, str]] = ()) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from discreet.app.failures import FAILED
 from discreet.app.options import Json
+from discreet.app.printing import say
 
 if TYPE_CHECKING:
     from discreet.adversary.auditor import Audit
@@ -123,7 +124,7 @@ def _refused(verdict: str, title: str, html: Path | None, as_json: bool) -> NoRe
     if as_json:
         print_json({"verdict": verdict, "refuted": None, "epsilon": None})
     else:
-        typer.echo(verdict)
+        say(verdict)
     raise typer.Exit(FAILED)
 
 

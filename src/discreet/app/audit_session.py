@@ -48,18 +48,16 @@ def session(
     if as_json:
         print_json(found.as_record())
     else:
-        from rich.text import Text
-
         from discreet.adversary.sessions_report import SCOPE, columns, verdict
-        from discreet.app.terminal import console, show_grid
+        from discreet.app.terminal import console, show_grid, worded
 
         out = console()
-        out.print(Text(verdict(found), style="bold green" if found.passed else "bold red"))
+        out.print(worded(verdict(found), style="bold green" if found.passed else "bold red"))
         show_grid(columns(found))
         for one in found.questions:
             for fault in one.faults:
-                out.print(Text(f"{one.question}\n  {fault}", style="red"))
-        out.print(Text(SCOPE, style="dim italic"))
+                out.print(worded(f"{one.question}\n  {fault}", style="red"))
+        out.print(worded(SCOPE, style="dim italic"))
     raise typer.Exit(0 if found.passed else FAILED)
 
 

@@ -20,10 +20,13 @@ from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.numerals import brief
+from discreet.core.rounding import float_down, float_up
 from discreet.custody import public_keys
 from discreet.ledger import Entry, Head, Ledger, Standing
 from discreet.ledger.addresses import exists, shown
-from discreet.ledger.notation import loss_from_plain
+from discreet.ledger.notation import is_everywhere, loss_from_plain
+from discreet.ledger.notation import shown as shown_account
+from discreet.ledger.registry import loss_numbers
 
 __all__ = [
     "anchor",
@@ -31,6 +34,8 @@ __all__ = [
     "entry_cells",
     "kinds_cells",
     "opened",
+    "outranked_caps",
+    "outranked_lines",
     "protected",
     "register",
     "register_cells",
@@ -40,7 +45,21 @@ __all__ = [
 
 SHORTEST = 16
 """Characters of a question that are shown however narrow the terminal is."""
-_SHOWN = ("sequence", "time", "kind", "account", "events", "charge", "spent", "budget", "source", "note")
+_SHOWN = (
+    "sequence",
+    "time",
+    "kind",
+    "account",
+    "events",
+    "charge",
+    "spent",
+    "budget",
+    "source",
+    "note",
+    "from",
+    "to",
+    "per",
+)
 
 
 @contextmanager
@@ -63,14 +82,30 @@ def standings(settings: Settings) -> list[Standing]:
 
 
 def _told(ledger: Ledger, path: tuple[str, ...]) -> Standing:
-    """How an account stands: what its charges cost together, and the most that one more question may."""
+    """How an account stands: what its charges cost together, and the most that one more question may, in the definition
+    of the data set's budget."""
     lineage = ledger.standing(path)
     dataset, standing = lineage[0], lineage[-1]
-    budget = standing.budget or dataset.budget
-    if not isinstance(budget, PureDP | ApproxDP):
+    if not isinstance(dataset.budget, PureDP | ApproxDP):
         return standing
-    left = None if standing.budget is None else allowance.remaining(ledger, path, budget)
-    return replace(standing, spent=allowance.spent(ledger, path, budget), remaining=left)
+    left = allowance.remaining(ledger, path, dataset.budget)
+    return replace(standing, spent=allowance.spent(ledger, path, dataset.budget), remaining=left)
+
+
+def outranked_caps(settings: Settings) -> list[str]:
+    """Which caps are above one that holds anyway, and what holds."""
+    if not exists(settings.books):
+        return []
+    with opened(settings) as ledger:
+        return outranked_lines(ledger)
+
+
+def outranked_lines(ledger: Ledger) -> list[str]:
+    """Which caps in the books are above one that holds anyway, and what holds."""
+    return [
+        f"{shown_account(path)} may have {brief(budget)}, but {shown_account(parent)} has {brief(least)}: that holds."
+        for path, budget, parent, least in ledger.outranked()
+    ]
 
 
 def standing_cells(found: list[Standing]) -> list[Cells]:
@@ -93,7 +128,7 @@ def entries(settings: Settings, last: int | None) -> list[dict[str, Any]]:
 
 def _entry(entry: Entry) -> dict[str, Any]:
     content = {key: value for key, value in entry.content.items() if key in _SHOWN and value not in (None, "")}
-    if content["kind"] == "release":
+    if content["kind"] in ("release", "certify"):
         del content["time"]
     if "events" in content:
         content["events"] = [event["kind"] for event in content["events"]]
@@ -106,7 +141,7 @@ def entry_cells(found: list[dict[str, Any]], width: int) -> list[Cells]:
         Cells("#", [str(entry["sequence"]) for entry in found], right=True, firm=True),
         Cells("when", [entry.get("time", "")[:16].replace("T", " ") for entry in found], firm=True),
         Cells("what", [entry["kind"] for entry in found], firm=True),
-        Cells("account", ["/".join(entry.get("account", ())) for entry in found], firm=True),
+        Cells("account", [shown_account(tuple(entry.get("account", ()))) for entry in found], firm=True),
     ]
     after = Cells("hash", [entry["hash"][:8] for entry in found], firm=True)
     taken = sum(max(map(len, [column.title, *column.texts])) + 2 for column in [*before, after])
@@ -119,10 +154,14 @@ def _details(entry: dict[str, Any]) -> str:
     match entry["kind"]:
         case "charge":
             return str(entry.get("note") or " + ".join(entry["events"]))
-        case "release":
+        case "release" | "certify":
             return f"of charge {entry['charge']}"
         case "open" | "amend" if "budget" in entry:
             return f"budget {brief(loss_from_plain(entry['budget']))}"
+        case "answers":
+            return f"kept per {entry['per']}"
+        case "schema":
+            return f"tables brought from schema {entry['from']} to {entry['to']}"
         case _:
             return str(entry.get("note") or entry.get("source", ""))
 
@@ -142,6 +181,10 @@ def register(settings: Settings) -> dict[str, Any]:
     with opened(settings) as ledger:
         found = ledger.registry()
         for dataset in found["data_sets"]:
+            for line in dataset["accounts"]:
+                standing = _told(ledger, tuple(line["account"]))
+                line["spent"] = loss_numbers(standing.spent, float_up)
+                line["remaining"] = None if standing.remaining is None else loss_numbers(standing.remaining, float_down)
             dataset["questions"] = dict(Counter(_kinds(ledger, dataset["name"])).most_common())
         return found | {"keys": list(public_keys(ledger, settings.books))}
 
@@ -180,6 +223,8 @@ def protected(unit: dict[str, Any]) -> str:
 
 
 def _indented(account: Sequence[str]) -> str:
+    if is_everywhere(tuple(account)):
+        return f"  {account[-1]} (all studies)"
     return "  " * (len(account) - 1) + account[-1]
 
 

@@ -19,6 +19,7 @@ from discreet.app.audit import audit_app
 from discreet.app.options import (
     Analyst,
     BoundsOption,
+    CsvOption,
     Epsilon,
     Error,
     Explain,
@@ -37,7 +38,9 @@ from discreet.app.options import (
     ValuesOption,
     Version,
 )
+from discreet.app.printing import say, say_exactly
 from discreet.app.synth import synth
+from discreet.core.texts import json_text
 
 if TYPE_CHECKING:
     from discreet.app.questions import Asking
@@ -77,6 +80,7 @@ def init(
     types: TypesOption = None,
     bounds: BoundsOption = None,
     values: ValuesOption = None,
+    csv: CsvOption = None,
     max_rows: MaxRows = None,
     public: Annotated[list[str] | None, typer.Option(help="A table that protects nobody.", metavar="NAME=FILE")] = None,
     ledger: Annotated[
@@ -104,14 +108,15 @@ def init(
     table = None
     if source is not None:
         facts = types or (), bounds or (), values or ()
-        table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows, table=on_server)
+        there: dict[str, Any] = {"table": on_server, "csv": csv or ()}
+        table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows, **there)
     others = {"dataset": dataset, "ledger": ledger, "key": key, "study": study, "analyst": analyst}
     path = create(Path.cwd(), epsilon, None if delta == "0" else delta, table, public or (), others)
-    typer.echo(f"Wrote {path.name}.")
+    say(f"Wrote {path.name}.")
     if table is None:
-        typer.echo("Next: discreet add FILE --unit COLUMN")
+        say("Next: discreet add FILE --unit COLUMN")
     else:
-        typer.echo(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title}" --epsilon 0.1')
+        say(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title}" --epsilon 0.1')
 
 
 @app.command()
@@ -127,8 +132,10 @@ def add(
     types: TypesOption = None,
     bounds: BoundsOption = None,
     values: ValuesOption = None,
+    csv: CsvOption = None,
     max_rows: MaxRows = None,
     public: Annotated[bool, typer.Option("--public", help="It protects nobody.")] = False,
+    disjoint: Annotated[bool, typer.Option("--disjoint", help="No row of it is in another table.")] = False,
 ) -> None:
     """Add a table to discreet.toml."""
     from discreet.app.registration import NewTable
@@ -137,9 +144,10 @@ def add(
 
     path = find(Path.cwd(), ctx.meta["config"])
     facts = types or (), bounds or (), values or ()
-    table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public, on_server)
+    there: dict[str, Any] = {"table": on_server, "csv": csv or (), "disjoint": disjoint}
+    table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public, **there)
     record(path, table)
-    typer.echo(f"Added {table.title} to {path.name}.")
+    say(f"Added {table.title} to {path.name}.")
 
 
 @app.command()
@@ -180,7 +188,7 @@ def query(
     if as_json:
         _print_json(outcome.as_record())
     elif as_csv:
-        typer.echo(outcome.as_csv(), nl=False)
+        say_exactly(outcome.as_csv())
     else:
         from discreet.app.terminal import show_outcome
 
@@ -221,7 +229,7 @@ def budget(ctx: typer.Context, as_json: Json = False) -> None:
     """Show what is spent and left, by data set, study and analyst."""
     if ctx.invoked_subcommand is not None:
         return
-    from discreet.app.books import standing_cells, standings
+    from discreet.app.books import outranked_caps, standing_cells, standings
     from discreet.app.outcome import standing_record
 
     found = standings(_settings(ctx))
@@ -229,6 +237,8 @@ def budget(ctx: typer.Context, as_json: Json = False) -> None:
         _print_json([standing_record(standing) for standing in found])
     else:
         _print_grid(standing_cells(found))
+        for line in outranked_caps(_settings(ctx)):
+            say(line)
 
 
 @budget_app.command()
@@ -237,15 +247,28 @@ def amend(
     epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The new budget.", metavar="NUMBER")],
     delta: Annotated[str | None, typer.Option(help="The new δ; by default as it is.", metavar="NUMBER")] = None,
     study: Annotated[str | None, typer.Option(help="Of this study only.", metavar="NAME")] = None,
-    analyst: Annotated[str | None, typer.Option(help="Of this analyst only.", metavar="NAME")] = None,
+    analyst: Annotated[
+        str | None, typer.Option(help="Of this analyst only, in that study or else in all.", metavar="NAME")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="The books do not know this name yet.")] = False,
     note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
 ) -> None:
     """Change a budget on record: of the data set, or of a study or analyst in it."""
     from discreet.app.amendment import amend as change
 
-    settings = _settings(ctx)
-    account = change(settings, epsilon, delta, study, analyst, note)
-    typer.echo(f"The budget of {'/'.join(account)} is changed, on record.")
+    say("\n".join(change(_settings(ctx), epsilon, delta, study, analyst, note, new)))
+
+
+@budget_app.command()
+def answers(
+    ctx: typer.Context,
+    per: Annotated[str | None, typer.Option(help="Who may see them from now on: dataset or study.")] = None,
+    note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
+) -> None:
+    """Show or change who may see stored answers: all who may ask about the data set, or each study its own."""
+    from discreet.app.amendment import answers as kept
+
+    say(kept(_settings(ctx), per, note))
 
 
 @ledger_app.callback()
@@ -290,10 +313,10 @@ def check(
     if as_json:
         _print_json({"sound": report.sound, "head": place, "fault": fault})
     elif fault is None:
-        typer.echo(f"sound, {report.head.sequence} entries\nhead {place}")
+        say(f"sound, {report.head.sequence} entries\nhead {place}")
     else:
         where = "the books" if fault["entry"] is None else f"entry {fault['entry']}"
-        typer.secho(f"discreet: {where}: {fault['what']}", err=True, fg="red")
+        say(f"discreet: {where}: {fault['what']}", err=True, fg="red")
     raise typer.Exit(0 if report.sound else 1)
 
 
@@ -305,7 +328,7 @@ def migrate(
     """Move the books to another place, with all hashes, and close the old ones."""
     from discreet.app.moving import moved
 
-    typer.echo(moved(source, target))
+    say(moved(source, target))
 
 
 @app.command()
@@ -317,10 +340,10 @@ def registry(ctx: typer.Context, as_json: Json = False) -> None:
     if as_json:
         _print_json(found)
         return
-    typer.echo(f"ledger {found['ledger']}, entry {found['head']['sequence']}, {found['time']}")
-    typer.echo("\n       ".join(["certificates are signed by", *(found["keys"] or ["nobody yet"])]))
+    say(f"ledger {found['ledger']}, entry {found['head']['sequence']}, {found['time']}")
+    say("\n       ".join(["certificates are signed by", *(found["keys"] or ["nobody yet"])]))
     for dataset in found["data_sets"]:
-        typer.echo(f"\n{dataset['name']} protects {protected(dataset['unit'])}")
+        say(f"\n{dataset['name']} protects {protected(dataset['unit'])}")
         _print_grid(register_cells(dataset))
         if dataset["questions"]:
             _print_grid(kinds_cells(dataset["questions"]))
@@ -338,19 +361,19 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a certificate offline: its signature, and its loss from the events that were run."""
+    """Check a certificate: offline its signature and loss; with --at all it says, against the books (exit code 0)."""
     from discreet.app.credentials import checked
 
     found = checked(certificate, key, at, answer)
     if as_json:
         _print_json(found.as_record())
-    elif found.valid:
+    elif found.certificate is not None:
         from discreet.app.terminal import console, facts
 
-        console().print(facts(found.lines(known=key is not None or at is not None)))
+        console().print(facts(found.lines()))
     if found.reason:
-        typer.secho(f"discreet: not valid: {found.reason}", err=True, fg="red")
-    raise typer.Exit(0 if found.valid else 1)
+        say(f"discreet: not valid: {found.reason}", err=True, fg="red")
+    raise typer.Exit(found.code)
 
 
 @app.command()
@@ -392,11 +415,11 @@ def _print_statement(settings: Settings, asking: Asking, as_json: bool) -> None:
     if as_json:
         _print_json({"statement": statement})
     else:
-        typer.echo(statement)
+        say(statement)
 
 
 def _print_json(record: object) -> None:
-    typer.echo(json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False))
+    say(json_text(record))
 
 
 def _print_grid(columns: Any) -> None:

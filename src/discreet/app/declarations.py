@@ -90,6 +90,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
 _EXAMPLES = {
     "bins": "age=0:18:65",
     "bounds": "age=0:120",
+    "csv": "encoding=latin-1",
     "link": "order_id=orders.id",
     "public": "cities=cities.csv",
     "types": "age=integer",

@@ -20,6 +20,7 @@ import typer
 
 from discreet.app.cli import app
 from discreet.app.failures import FAILED, REFUSED
+from discreet.app.printing import say
 from discreet.samples import rand_hie
 
 __all__ = ["run"]
@@ -41,7 +42,7 @@ def run(folder: Path | None) -> None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         _tell(folder)
-        typer.echo(f"Everything is in {folder}: go there and ask on.")
+        say(f"Everything is in {folder}: go there and ask on.")
         return
     with TemporaryDirectory(prefix="discreet-demo-") as place:
         _tell(Path(place))
@@ -70,8 +71,8 @@ def _tell(folder: Path) -> None:
         _do("budget")
         _say("One question too many is refused, and says so before anything is looked at:")
         _do("query", LAST, "--epsilon", "3", code=REFUSED)
-        _say("Anybody can check the certificate of an answer offline: its signature, and its loss from what was run.")
-        _do("verify", "answer.json")
+        _say("Anybody can check a certificate: its signature and its loss, and against the books all that it says.")
+        _do("verify", "answer.json", "--at", f"{SOURCE}.ledger")
         _say("And the books, entry by entry:")
         _do("ledger", "check")
 
@@ -83,15 +84,15 @@ def _attack() -> None:
         " Two harmless sums, one of them without her, and their difference is her medical bill. On raw answers:"
     )
     with_her, without = _raw(EVERYBODY), _raw(NOT_HER)
-    typer.echo(f"  everybody       {with_her:>12,.2f}\n  everybody else  {without:>12,.2f}")
-    typer.secho(f"  her bill        {with_her - without:>12,.2f}   exactly", bold=True)
+    say(f"  everybody       {with_her:>12,.2f}\n  everybody else  {without:>12,.2f}")
+    say(f"  her bill        {with_her - without:>12,.2f}   exactly", bold=True)
     _say("The same two questions here:")
     ours = [_answer(question) for question in (EVERYBODY, NOT_HER)]
     for name, (value, low, high) in zip(("everybody     ", "everybody else"), ours, strict=True):
-        typer.echo(f"  {name}  {value:>12,.0f} ± {(high - low) / 2:,.0f}")
+        say(f"  {name}  {value:>12,.0f} ± {(high - low) / 2:,.0f}")
     bill = ours[0][0] - ours[1][0]
     reach = sum((high - low) / 2 for _, low, high in ours)
-    typer.secho(f"  her bill        {bill:>12,.0f} ± {reach:,.0f}   which says nothing", bold=True)
+    say(f"  her bill        {bill:>12,.0f} ± {reach:,.0f}   which says nothing", bold=True)
 
 
 def _answer(question: str) -> tuple[float, float, float]:
@@ -111,7 +112,7 @@ def _raw(question: str) -> float:
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
-        typer.secho(textwrap.fill(question, 78, initial_indent="> ", subsequent_indent="  "), fg="yellow")
+        say(textwrap.fill(question, 78, initial_indent="> ", subsequent_indent="  "), fg="yellow")
         [[value]] = connection.execute(question.replace("FROM survey", f"FROM '{SOURCE}'")).fetchall()
     return float(value)
 
@@ -124,7 +125,7 @@ def _write_survey() -> None:
 
 
 def _say(words: str) -> None:
-    typer.secho("\n" + textwrap.fill(words, 80) + "\n", bold=True)
+    say("\n" + textwrap.fill(words, 80) + "\n", bold=True)
 
 
 def _do(*words: str, code: int = 0) -> None:
@@ -151,4 +152,4 @@ def _echo(words: Sequence[str]) -> None:
             lines[-1] += " \\"
             lines.append("   ")
         lines[-1] += f" {text}"
-    typer.secho("\n".join(lines), fg="green")
+    say("\n".join(lines), fg="green")

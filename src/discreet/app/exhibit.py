@@ -5,17 +5,16 @@ Secrets that were found are in none of these unless whoever asked said `--reveal
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
-import typer
-
+from discreet.app.printing import say
 from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
+from discreet.core.markup import document, joined, written_by_vega
+from discreet.core.texts import json_text
 
 __all__ = ["Finding", "Telling", "check_files", "print_json", "show", "telling", "write"]
 
@@ -94,13 +93,11 @@ def write(found: Finding, title: str, html: Path | None, plot: Path | None) -> N
 
 def show(found: Finding, columns: Iterable[Cells], lines: Iterable[tuple[str, str]], notes: Iterable[str] = ()) -> None:
     """The verdict, then what it rests on."""
-    from rich.text import Text
-
-    from discreet.app.terminal import console, facts, show_grid
+    from discreet.app.terminal import console, facts, show_grid, worded
 
     out = console()
     style = "bold red" if found.verdict.startswith(_ALARMING) else "bold green"
-    out.print(Text(found.verdict, style=style if not found.verdict.startswith("No mechanism") else "bold"))
+    out.print(worded(found.verdict, style=style if not found.verdict.startswith("No mechanism") else "bold"))
     listed = list(columns)
     if listed:
         show_grid(listed)
@@ -108,33 +105,20 @@ def show(found: Finding, columns: Iterable[Cells], lines: Iterable[tuple[str, st
     if said:
         out.print(facts(said))
     for note in notes:
-        out.print(Text(note, style="dim italic"))
+        out.print(worded(note, style="dim italic"))
 
 
 def print_json(record: Mapping[str, Any]) -> None:
     """For other programs."""
-    typer.echo(json.dumps(_plain(record), ensure_ascii=False, indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(held) for held in value]
-    if isinstance(value, float) and value != value:
-        return None
-    return value.item() if hasattr(value, "item") else value
+    say(json_text(record))
 
 
 def _page(found: Finding, title: str) -> str:
     try:
-        picture = _library().vegalite_to_svg(found.plot().to_dict())
+        picture = written_by_vega(_library().vegalite_to_svg(found.plot().to_dict()))
     except ImportError:
-        picture = ""
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style><h1>{escape(title)}</h1>{found._repr_html_()}{picture}</html>\n"
-    )
+        picture = joined()
+    return document(title, _STYLE, found._repr_html_(), picture)
 
 
 def _library() -> Any:

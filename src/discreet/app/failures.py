@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import BudgetExceeded, DiscreetError, InvalidArgument, Unsupported
+from discreet.core.secrets import redacted
 
 __all__ = ["FAILED", "REFUSED", "WRONG", "Failure"]
 
@@ -47,7 +48,7 @@ class Failure:
         if isinstance(error, DiscreetError):
             return cls(kind, str(error), FAILED)
         if isinstance(error, OSError) and error.filename is not None:
-            return cls(kind, f"{error.filename}: {error.strerror}", FAILED)
+            return cls(kind, redacted(f"{error.filename}: {error.strerror}"), FAILED)
         return cls(kind, f"unexpected {kind}{_place(error)}; its text is withheld, since it could repeat data", FAILED)
 
     def as_record(self) -> dict[str, Any]:

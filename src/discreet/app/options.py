@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
-import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,10 +13,13 @@ import typer
 from typer.core import TyperGroup
 
 import discreet
+from discreet.app.printing import say
+from discreet.core.texts import json_text
 
 __all__ = [
     "Analyst",
     "BoundsOption",
+    "CsvOption",
     "Epsilon",
     "Error",
     "Json",
@@ -57,13 +62,14 @@ class Reporting(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            with _telling_faults():
+                return super().invoke(ctx)
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
             if ctx.invoked_subcommand in CHARGING:
-                said = "stopped; what was charged stays charged, and the same question again is paid for once"
-                typer.secho(f"discreet: {said}", err=True, fg="red")
+                said = "stopped; what was charged stays charged, and asking again is charged again"
+                say(f"discreet: {said}", err=True, fg="red")
             raise
         except Exception as error:
             if hasattr(error, "format_message"):
@@ -72,9 +78,24 @@ class Reporting(TyperGroup):
 
             failure = Failure.of(error)
             if ctx.meta.get("json"):
-                typer.echo(json.dumps(failure.as_record(), ensure_ascii=False))
-            typer.secho(f"discreet: {failure.message}", err=True, fg="red")
+                say(json_text(failure.as_record(), indent=None))
+            say(f"discreet: {failure.message}", err=True, fg="red")
             raise typer.Exit(failure.code) from None
+
+
+@contextmanager
+def _telling_faults() -> Iterator[None]:
+    """What was left out of a CSV file when it was registered, as a message to whoever does that."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            yield
+    finally:
+        for one in caught:
+            if one.category.__name__ == "FaultyRecords":
+                say(f"discreet: {one.message}", err=True, fg="yellow")
+            else:
+                warnings.showwarning(one.message, one.category, one.filename, one.lineno, one.file, one.line)
 
 
 def _remember(ctx: typer.Context, value: bool) -> bool:
@@ -84,7 +105,7 @@ def _remember(ctx: typer.Context, value: bool) -> bool:
 
 def _version(value: bool) -> None:
     if value:
-        typer.echo(f"discreet {discreet.__version__}")
+        say(f"discreet {discreet.__version__}")
         raise typer.Exit
 
 
@@ -114,6 +135,10 @@ LinkOption = Annotated[
 ]
 TypesOption = Annotated[
     list[str] | None, typer.Option("--types", help="Types, such as age=integer; for CSV.", metavar="COLUMN=TYPE")
+]
+CsvOption = Annotated[
+    list[str] | None,
+    typer.Option("--csv", help="How a CSV is written: encoding, delimiter, decimal, date.", metavar="WHAT=HOW"),
 ]
 BoundsOption = Annotated[
     list[str] | None, typer.Option("--bounds", help="Ends of numbers, such as age=0:120.", metavar="COLUMN=LOW:HIGH")

@@ -8,17 +8,20 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from discreet.core.cells import Cells
 from discreet.core.numerals import loss_record, percent, plain
+from discreet.core.texts import csv_cell
 from discreet.ledger import Standing
 from discreet.sql.answer import Answer
 from discreet.sql.showing import columns
 
-__all__ = ["Outcome", "standing_record"]
+__all__ = ["MOST_MORE", "Outcome", "standing_record"]
+
+MOST_MORE = 1000
+"""Further questions that are tried, to tell how many there is room for."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,8 @@ class Outcome:
     """Whether it was asked before, and so cost nothing."""
     standing: Standing
     """The account whose budget will be the first to end, after this question."""
-    before: Fraction
-    """The part of it that was used before."""
+    more: int
+    """How many more questions like this there is room for, exactly, or `MOST_MORE` if there are so many or more."""
 
     @cached_property
     def spans(self) -> dict[str, list[tuple[float, float]]]:
@@ -43,12 +46,6 @@ class Outcome:
     def percent(self) -> str:
         """The level as people say it."""
         return percent(self.level)
-
-    @property
-    def more(self) -> int | None:
-        """About how many more questions at this price there is room for."""
-        price = self.standing.used - self.before
-        return None if price <= 0 else int((1 - self.standing.used) / price)
 
     @property
     def key(self) -> str | None:
@@ -71,6 +68,7 @@ class Outcome:
             "loss": loss_record(answer.loss),
             "free": self.free,
             "budget": {name: standing_record(self.standing)[name] for name in ("account", "budget", "used")},
+            "more": self.more,
             "notes": list(answer.notes),
             "private": answer.private,
             "certificate": answer.certificate,
@@ -79,14 +77,15 @@ class Outcome:
     def as_csv(self) -> str:
         """Rows with a header; each measure is followed by the ends of its interval."""
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
+        # Texts are quoted, so that what separates cells elsewhere, a semicolon say, begins no cell here.
+        writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         heads = [[name, f"{name}_low", f"{name}_high"] if name in self.spans else [name] for name in self.answer.names]
-        writer.writerow([head for part in heads for head in part])
+        writer.writerow([csv_cell(head) for part in heads for head in part])
         for place, row in enumerate(self.answer.rows):
             line: list[Any] = []
             for name, value in zip(self.answer.names, row, strict=True):
                 line += [plain(value), *(map(plain, self.spans[name][place]) if name in self.spans else ())]
-            writer.writerow(line)
+            writer.writerow(map(csv_cell, line))
         return out.getvalue()
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from discreet.app.outcome import Outcome
-from discreet.core.markup import STYLE, table
+from discreet.core.markup import Html, document, element, table
 from discreet.core.numerals import loss, shown
 from discreet.sql.showing import certificate_html, notes_html
 
@@ -25,13 +23,15 @@ def page(outcome: Outcome, question: str) -> str:
     """The whole file."""
     answer = outcome.answer
     used = f"{float(outcome.standing.used) * 100:.1f} % of the budget is used."
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>A private answer</title>'
-        f'<style>{_STYLE}{STYLE}</style><div class="discreet">'
-        f'<h1>A private answer</h1><p class="question">{escape(question)}</p>'
-        f"{table(outcome.columns())}{_drawing(outcome)}{notes_html(answer.notes)}"
-        f"<p>Guarantee: {escape(loss(answer.loss))}. {used}</p>"
-        f"{certificate_html(answer.certificate)}</div></html>\n"
+    return document(
+        "A private answer",
+        _STYLE,
+        element("p", question, class_="question"),
+        table(outcome.columns()),
+        _drawing(outcome),
+        notes_html(answer.notes),
+        element("p", f"Guarantee: {loss(answer.loss)}. {used}"),
+        certificate_html(answer.certificate),
     )
 
 
@@ -50,18 +50,16 @@ def _drawing(outcome: Outcome) -> str:
     def across(value: float) -> float:
         return round(_LABEL + (min(max(value, bottom), top) - bottom) / ((top - bottom) or 1.0) * _PLOT, 1)
 
-    parts = []
+    parts: list[Html] = []
     labels = [shown(label) for label in outcome.answer.column(key)]
     for place, (label, value, (low, high)) in enumerate(zip(labels, values, outcome.spans[name], strict=True)):
         middle = place * _ROW + _ROW / 2
         start, end = sorted((across(0.0), across(value)))
-        parts.append(
-            f'<text x="{_LABEL - 8}" y="{middle + 4}" text-anchor="end" font-size="13">{escape(label)}</text>'
-            f'<rect x="{start}" y="{middle - 8}" width="{round(end - start, 1)}" height="16" fill="#5b9bd088"/>'
-            f'<path d="M{across(low)} {middle}H{across(high)}" stroke="currentColor" stroke-width="2"/>'
-            f'<circle cx="{across(value)}" cy="{middle}" r="3.5" fill="currentColor"/>'
-        )
-    height = len(labels) * _ROW
-    title = escape(f"{name} by {key}, with {outcome.percent} intervals")
-    width = _LABEL + _PLOT + 10
-    return f'<svg width="{width}" height="{height}" role="img"><title>{title}</title>{"".join(parts)}</svg>'
+        parts += [
+            element("text", label, x=_LABEL - 8, y=middle + 4, text_anchor="end", font_size=13),
+            element("rect", x=start, y=middle - 8, width=round(end - start, 1), height=16, fill="#5b9bd088"),
+            element("path", d=f"M{across(low)} {middle}H{across(high)}", stroke="currentColor", stroke_width=2),
+            element("circle", cx=across(value), cy=middle, r=3.5, fill="currentColor"),
+        ]
+    title = element("title", f"{name} by {key}, with {outcome.percent} intervals")
+    return element("svg", title, *parts, width=_LABEL + _PLOT + 10, height=len(labels) * _ROW, role="img")

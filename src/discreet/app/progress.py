@@ -1,6 +1,7 @@
 """A sign of life while the engine reads, for people who look at a terminal; elsewhere nothing is written.
 
-How far a scan has come follows from the size of the data and the speed of the machine, like the time it takes.
+How far the engine is depends on the rows, so it is not shown; steps that are the same whatever the data are
+(`purchase.Listener`), and those of work on what is released already.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from threading import Event, Thread
 __all__ = ["waiting"]
 
 PAUSE = 0.1
-"""Seconds between two looks at the engine."""
+"""Seconds between two looks at what is done."""
 
 
 @contextmanager

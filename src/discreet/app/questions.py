@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar
 
-from discreet.app.outcome import Outcome
+from discreet.app.outcome import MOST_MORE, Outcome
 from discreet.app.progress import waiting
 from discreet.app.settings import Settings
 from discreet.connection import connect
 from discreet.core.exact import probability
 from discreet.core.numerals import loss_record, plain, rational
 from discreet.ledger import Ledger, Standing
+from discreet.ledger.notation import events_from_plain
 from discreet.session import Quote, Session
 from discreet.sql.answer import Answer
 
@@ -53,6 +53,9 @@ class Priced:
             "epsilon": rational(self.quote.epsilon),
             "loss": loss_record(self.quote.loss),
             "fits": self.quote.fits,
+            "stored": self.quote.stored,
+            "failed": self.quote.failed,
+            "pays": loss_record(self.quote.pays),
             "plan": self.quote.plan,
             "errors": errors,
         }
@@ -70,13 +73,13 @@ What = TypeVar("What", bound=Certified)
 
 @dataclass(frozen=True)
 class Bill(Generic[What]):
-    """What was bought, whether it was free, and the account that will end first: how it stands and what of it was used
-    before."""
+    """What was bought, whether it was free, how the account stands that will end first, and how many more such
+    questions there is room for, at most `MOST_MORE`."""
 
     what: What
     free: bool
     standing: Standing
-    before: Fraction
+    more: int
 
 
 def ask(settings: Settings, asking: Asking, level: str) -> Outcome:
@@ -84,24 +87,23 @@ def ask(settings: Settings, asking: Asking, level: str) -> Outcome:
     probability("level", level)
 
     def answered(session: Session) -> Answer:
-        with waiting(getattr(session._engine, "progress", None)):
+        with waiting(None):
             return session.sql(asking.text, epsilon=asking.epsilon, error=asking.error)
 
     bill = billed(settings, asking.arguments(settings), answered)
-    return Outcome(bill.what, level, bill.free, bill.standing, bill.before)
+    return Outcome(bill.what, level, bill.free, bill.standing, bill.more)
 
 
 def billed(settings: Settings, arguments: dict[str, Any], ask: Callable[[Session], What]) -> Bill[What]:
     """What is asked of a session, and what that did to the books."""
     with connect(**arguments) as session, Ledger.at(settings.books, create=False) as books:
         last = books.head().sequence
-        before = {path: books.standing(path)[-1].used for path in books.accounts()}
         what = ask(session)
         entry = what.certificate["ledger"]["entry"]
-        dataset = next(books.entries(since=entry - 1)).content["account"][0]
-        below = [part for part in (arguments.get("study"), arguments.get("analyst")) if part]
-        tight = _tightest(books.standing((dataset, *below)))
-    return Bill(what, entry <= last, tight, before.get(tight.account, Fraction(0)))
+        content = next(books.entries(since=entry - 1)).content
+        more = books.room_for(session.account, events_from_plain(content["events"]), MOST_MORE)
+        tight = _tightest(books.standing(session.account))
+    return Bill(what, entry <= last, tight, more)
 
 
 def price(settings: Settings, asking: Asking) -> Priced:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import typer
-
 from discreet.adversary.answerers import Answerer, FromConnection, FromFile, FromSession
 from discreet.adversary.census import reconstruct_tables
 from discreet.adversary.queries import Listed, Queries
 from discreet.adversary.reconstruction import Method, Reconstruction, reconstruct
 from discreet.app.exhibit import print_json, show, telling, write
+from discreet.app.printing import say
 from discreet.app.verdicts import Output
 from discreet.core.cells import Cells
 from discreet.core.errors import InvalidArgument
@@ -120,7 +119,7 @@ def _print(columns: list[Cells]) -> None:
 
     show_grid(columns)
     if columns and len(columns[0].texts) == MOST_SHOWN:
-        typer.echo(f"The first {MOST_SHOWN:,}; --json prints all.")
+        say(f"The first {MOST_SHOWN:,}; --json prints all.")
 
 
 def _column(path: Path, name: str) -> list[Any]:

@@ -13,13 +13,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from discreet.app.declarations import bounds, linked, listed, pairs, typed
-from discreet.app.settings import FILE, Settings, document, table_name
+from discreet.app.settings import FILE, Settings, csv_of, document, table_name
 from discreet.app.toml import Number, written
 from discreet.connection import connect
 from discreet.core.domains import Categories
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, known_place
+from discreet.core.secrets import holds_secret
 from discreet.engines.duckdb import DuckDB
 from discreet.engines.postgres import Postgres, is_address, named
+from discreet.engines.records import Csv
 from discreet.ledger.addresses import exists
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.sql.catalog import Table
@@ -45,6 +47,10 @@ class NewTable:
     public: bool = False
     table: str | None = None
     """What it is called on a server."""
+    csv: Sequence[str] = ()
+    """How a CSV file is written, as encoding=latin-1."""
+    disjoint: bool = False
+    """Whether no row of it is in another private table, at row level."""
 
     @property
     def title(self) -> str:
@@ -62,13 +68,18 @@ class NewTable:
         if self.public and (self.neighbours or self.max_rows):
             remedy = "leave out neighbours and max-rows"
             raise InvalidArgument("public", self.title, "a table that protects nobody", remedy)
-        ends, kinds = bounds(self.bounds), pairs("types", self.types)
+        if self.disjoint and not self.row_level:
+            remedy = "leave it out, or add --row-level"
+            raise InvalidArgument("disjoint", self.title, "for tables at row level", remedy)
+        ends, kinds, spelling = bounds(self.bounds), pairs("types", self.types), pairs("csv", self.csv)
         source = self.source or server
+        if source is not None and not (folder / source).exists():
+            source = known_place("source", source, "postgresql", "postgres")
         if source is None or (self.table is None) == is_address(source):
             remedy = "give a file, or the address of a server and --table"
             shown = self.title if self.source is None or is_address(self.source) else self.source
             raise InvalidArgument("source", shown, "a file, or a table on a server", remedy)
-        table = _looked_at(self, source, kinds, ends)
+        table = _looked_at(self, source, kinds, ends, csv_of(spelling))
         found: dict[str, Any] = {}
         if source != server:
             found["source"] = open_to_all("source", source) if is_address(source) else _relative(source, folder)
@@ -81,7 +92,9 @@ class NewTable:
             found |= {"row_level": True} if self.unit is None else {"unit": table.column(self.unit).name}
         found |= {"neighbours": self.neighbours} if self.neighbours else {}
         found |= {"max_rows": self.max_rows} if self.max_rows else {}
+        found |= {"disjoint": True} if self.disjoint else {}
         facts = {
+            "csv": spelling,
             "types": {table.column(name).name: kind for name, kind in kinds.items()},
             "bounds": {table.column(name).name: [Number(low), Number(high)] for name, (low, high) in ends.items()},
             "values": {table.column(name).name: _typed(table, name, t) for name, t in listed(self.values).items()},
@@ -106,6 +119,8 @@ def create(
     if path.exists():
         raise InvalidArgument("config", str(path), "absent", "edit it, or add tables with discreet add")
     found: dict[str, Any] = {key: value for key, value in (others or {}).items() if value}
+    if "ledger" in found:
+        found["ledger"] = known_place("ledger", found["ledger"], "postgresql", "postgres", "words")
     if keeps_books(found.get("ledger")):
         open_to_all("ledger", found["ledger"])
     found["budget"] = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
@@ -154,18 +169,21 @@ def open_to_all(argument: str, address: str) -> str:
     """The address, if no password is in it."""
     from discreet.ledger.server import Address
 
-    if Address.of(address).secret:
+    if holds_secret(address) or Address.of(address).secret:
         remedy = "keep the password in .pgpass, in PGPASSWORD or in a file that ?passfile= names, and leave it out here"
         raise InvalidArgument(argument, "an address", "without a password where it is written down", remedy)
     return address
 
 
-def _looked_at(new: NewTable, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any]) -> Table:
-    """The names of a table's columns, and the types that they have or are to have."""
-    engine = DuckDB() if new.table is None else Postgres(source)
+def _looked_at(new: NewTable, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any], csv: Csv | None) -> Table:
+    """The names of a table's columns, and the types that they have or are to have; a CSV file is registered."""
+    engine = DuckDB(lasting=True) if new.table is None else Postgres(source)
     there = Path(source) if new.table is None else new.table
+    how: dict[str, Any] = {} if csv is None else {"csv": csv}
+    if how and new.table is not None:
+        raise InvalidArgument("csv", new.title, "of a CSV file", "leave it out for tables on a server")
     try:
-        engine.add(new.title, there, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public)
+        engine.add(new.title, there, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public, **how)
         return Table(new.title, engine.columns(new.title), new.unit)
     finally:
         engine.close()

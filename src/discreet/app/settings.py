@@ -19,20 +19,21 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, known_place
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.postgres import is_address, named
+from discreet.engines.records import Csv
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.ledger.addresses import shown
 from discreet.sql.catalog import nearest
 
-__all__ = ["FILE", "Settings", "document", "find", "table_name"]
+__all__ = ["FILE", "Settings", "csv_of", "document", "find", "table_name"]
 
 FILE = "discreet.toml"
 
@@ -52,6 +53,12 @@ def _whole(key: str, value: Any) -> int:
 def _number(key: str, value: Any) -> int | str | Decimal:
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal):
         raise InvalidArgument(key, value, "a number", 'write it as 0.5 or "1/3"')
+    return value
+
+
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidArgument(key, value, "true or false", "write it without quotes")
     return value
 
 
@@ -89,15 +96,26 @@ def _three(key: str, value: Any) -> tuple[str, ...]:
     return tuple(_text(key, name) for name in value)
 
 
+def _csv(key: str, value: Any) -> Csv:
+    given = _texts(key, value)
+    _known(key, given, [part.name for part in fields(Csv)])
+    return Csv(**given)
+
+
+def csv_of(given: Mapping[str, str]) -> Csv | None:
+    """How a CSV file is written, if anything is said of it."""
+    return _csv("csv", given) if given else None
+
+
 _Readers = dict[str, Callable[[str, Any], Any]]
 # Keys that are arguments of `connect` by the same name, and how they are read.
 _OF_THE_FILE: _Readers = {"dataset": _text, "study": _text, "analyst": _text}
 _OF_COLUMNS: _Readers = {"types": _texts, "bounds": _ends, "values": _lists}
 _OF_PEOPLE: _Readers = {"max_rows": _whole}
-_OF_FURTHER_TABLES: _Readers = {"link": _three}
+_OF_FURTHER_TABLES: _Readers = {"link": _three, "disjoint": _flag}
 # Keys with a meaning of their own.
 _FILE = {"tables", "budget", "ledger", "key"}
-_PUBLIC = {"source", "table", "public", *_OF_COLUMNS}
+_PUBLIC = {"source", "table", "public", "csv", *_OF_COLUMNS}
 _PRIVATE = {*_PUBLIC, "unit", "row_level", "neighbours", *_OF_PEOPLE, *_OF_FURTHER_TABLES}
 
 
@@ -114,6 +132,8 @@ class Described:
     unit: Unit | None
     """None for public and for linked tables."""
     facts: dict[str, Any]
+    csv: Csv | None = None
+    """How CSV files are written, where it is declared."""
 
     @classmethod
     def of(cls, name: str, found: Any, folder: Path, server: str | None) -> Described:
@@ -121,17 +141,20 @@ class Described:
         at = f"tables.{name}"
         table = _mapping(at, found)
         public = table.get("public", False)
-        if not isinstance(public, bool):
-            raise InvalidArgument(f"{at}.public", public, "true or false", "write it without quotes")
+        _flag(f"{at}.public", public)
         _known(at, table, _PUBLIC if public else _PRIVATE)
         readers = {**_OF_COLUMNS, **_OF_PEOPLE, **_OF_FURTHER_TABLES}
         facts = {key: read(f"{at}.{key}", table[key]) for key, read in readers.items() if key in table}
         there = _text(f"{at}.table", table.get("table", name))
         given = _text(f"{at}.source", table.get("source", server if "table" in table else None))
+        if not (folder / Path(given).expanduser()).exists():
+            given = known_place(f"{at}.source", given, "postgresql", "postgres")
         source = given if is_address(given) else folder / Path(given).expanduser()
         if "table" in table and not is_address(source):
             raise InvalidArgument(f"{at}.table", there, "for a source on a server", "leave it out")
-        return cls(name, source, there, public, None if public or "link" in table else _unit(at, table), facts)
+        unit = None if public or "link" in table else _unit(at, table)
+        csv = _csv(f"{at}.csv", table["csv"]) if "csv" in table else None
+        return cls(name, source, there, public, unit, facts, csv)
 
     def on(self, server: str) -> str:
         """What it is called on the server that has the first table."""
@@ -218,6 +241,8 @@ class Settings:
             **{key: fact for key, fact in main.facts.items() if key in _OF_PEOPLE},
             **{key: self._of_columns(key) for key in _OF_COLUMNS},
         }
+        described = {table.name: table.csv for table in (main, *self.others) if table.csv is not None}
+        stated |= {"csv": described} if described else {}
         return stated | self.given | {name: value for name, value in others.items() if value is not None}
 
     def _of_columns(self, key: str) -> dict[str, Any]:
@@ -298,7 +323,7 @@ def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> st
     if keeps_books(found.get("ledger")):
         return str(found["ledger"])
     if "ledger" in found:
-        return path.parent / Path(_text("ledger", found["ledger"])).expanduser()
+        return path.parent / Path(known_place("ledger", _text("ledger", found["ledger"]), "postgresql")).expanduser()
     if first is None or isinstance(first.source, str):
         return None
     resolved = first.source.resolve()

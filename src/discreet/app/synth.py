@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from discreet.app.options import Analyst, Epsilon, Json, Study, complete_table
+from discreet.app.printing import say
+from discreet.core.texts import json_text
 
 __all__ = ["synth"]
 
@@ -81,7 +83,7 @@ def synth(
     if price:
         quoted = priced(settings, wish)
         if as_json:
-            typer.echo(json.dumps(quoted.as_record(), ensure_ascii=False, indent=2))
+            say(json_text(quoted.as_record()))
         else:
             from discreet.app.terminal import show_price
 
@@ -95,6 +97,6 @@ def synth(
     if certificate is not None:
         certificate.write_text(json.dumps(found.synthesis.certificate, indent=2) + "\n", encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.as_record(out), ensure_ascii=False, indent=2, allow_nan=False))
+        say(json_text(found.as_record(out)))
     else:
         found.show(out)

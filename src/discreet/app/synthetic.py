@@ -145,7 +145,7 @@ def made(settings: Settings, wish: Wish, rows: int | None, compare: str | None) 
         nonlocal public
 
         def progress() -> float | None:
-            return done[-1] if done else session.progress()
+            return done[-1] if done else None
 
         if compare is not None:
             # Looked at first: a table that cannot be compared with is told before anything is charged.

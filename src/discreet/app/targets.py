@@ -11,6 +11,8 @@ from pathlib import Path
 
 from discreet.app.settings import Settings
 from discreet.core.errors import InvalidArgument
+from discreet.custody import beside
+from discreet.ledger.sqlite import BESIDE
 
 __all__ = ["check_targets"]
 
@@ -43,6 +45,7 @@ def _kept(settings: Settings) -> Iterator[Path]:
             yield table.source.resolve()
     if isinstance(settings.ledger, Path):
         books = settings.ledger.resolve()
-        yield from (books, books.with_name(f"{books.name}-lock"), books.with_name(f"{books.name}.key"))
+        yield from (books.with_name(f"{books.name}{ending}") for ending in ("", *BESIDE))
+        yield beside(books)
     if "key" in settings.given:
         yield settings.given["key"].resolve()

@@ -12,16 +12,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from discreet.app.outcome import Outcome
+from discreet.app.outcome import MOST_MORE, Outcome
 from discreet.app.pictures import BAR, bars, gauge
 from discreet.core.cells import Cells
 from discreet.core.numerals import loss, number, places, shown
+from discreet.core.texts import visible
 from discreet.ledger import Standing
+from discreet.ledger.notation import shown as shown_account
 
 if TYPE_CHECKING:
     from discreet.app.questions import Priced
 
-__all__ = ["console", "facts", "show_grid", "show_outcome", "show_price", "standing_line"]
+__all__ = ["console", "facts", "show_grid", "show_outcome", "show_price", "standing_line", "worded"]
 
 MOST_BARS = 40
 WIDEST_LABEL = 24
@@ -34,20 +36,25 @@ def console(*, errors: bool = False) -> Console:
     return Console(file=sys.stderr if errors else sys.stdout, highlight=False, soft_wrap=False)
 
 
+def worded(text: str, style: str = "") -> Text:
+    """A text as it is: neither markup of the library nor what a terminal obeys does anything in it."""
+    return Text(visible(text, lines=True), style=style)
+
+
 def _grid(columns: Iterable[Cells]) -> Table:
     """Columns of texts, numbers to the right."""
     listed = list(columns)
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, collapse_padding=True)
     for column in listed:
         table.add_column(
-            Text(column.title),
+            worded(column.title),
             justify="right" if column.right else "left",
             style="dim" if column.quiet else "",
             overflow="ellipsis" if column.firm else "fold",
             no_wrap=column.firm,
         )
     for row in zip(*(column.texts for column in listed), strict=True):
-        table.add_row(*map(Text, row))
+        table.add_row(*map(worded, row))
     return table
 
 
@@ -65,7 +72,7 @@ def facts(lines: Iterable[tuple[str, str]]) -> Table:
     table.add_column(style="dim", justify="left", no_wrap=True)
     table.add_column(overflow="fold")
     for name, text in lines:
-        table.add_row(name, Text(text))
+        table.add_row(worded(name), worded(text))
     return table
 
 
@@ -76,22 +83,25 @@ def show_outcome(outcome: Outcome, *, plot: bool = True) -> None:
     if plot:
         _plot(out, outcome)
     for note in outcome.answer.notes:
-        out.print(Padding(Text(note, style="dim italic"), (0, 0, 1, 0)))
+        out.print(Padding(worded(note, style="dim italic"), (0, 0, 1, 0)))
     lines = [("cost", "nothing: this was asked before" if outcome.free else loss(outcome.answer.loss))]
     out.print(facts([*lines, ("budget", standing_line(outcome.standing, outcome.more))]))
 
 
 def show_price(priced: Priced) -> None:
     """What a question would cost and how it would be answered."""
-    room = "within what is left" if priced.quote.fits else "MORE than what is left"
-    lines = [("cost", f"{loss(priced.quote.loss)}, {room}"), ("plan", "\n".join(priced.words))]
+    lines = [("cost", priced.quote.cost), ("plan", "\n".join(priced.words))]
     console().print(facts(lines))
+
+
+def _number(more: int) -> str:
+    return f"{more:,}" if more < MOST_MORE else f"at least {more:,}"
 
 
 def standing_line(standing: Standing, more: int | None = None) -> str:
     """A gauge of the budget with what is left of it."""
-    whose = "" if len(standing.account) == 1 else f" of {'/'.join(standing.account)}"
-    enough = "" if more is None else f", enough for {more:,} more like this"
+    whose = "" if len(standing.account) == 1 else f" of {shown_account(standing.account)}"
+    enough = "" if more is None else f", enough for {_number(more)} more like this"
     return f"{gauge(float(standing.used))} {float(standing.used) * 100:.1f} % used{whose}{enough}"
 
 
@@ -104,14 +114,14 @@ def _plot(out: Console, outcome: Outcome) -> None:
     values, spans = outcome.answer.column(name), outcome.spans[name]
     if not all(abs(number) < 1e300 for span in zip(values, *zip(*spans, strict=True), strict=True) for number in span):
         return
-    labels = _shortened([shown(value) for value in outcome.answer.column(key)])
+    labels = _shortened([visible(shown(value)) for value in outcome.answer.column(key)])
     decimals = places([(high - low) / 2 for low, high in spans])
     ends = [number(value, decimals) for value in values]
     first, last = max(map(len, [*labels, key[:WIDEST_LABEL]])), max(map(len, ends))
     lines = bars([float(v) for v in values], spans, max(10, min(out.width, WIDEST_PLOT) - first - last - 4))
-    out.print(Text(f"{name} by {key}", style="bold"))
+    out.print(worded(f"{name} by {key}", style="bold"))
     for label, line, end in zip(labels, lines, ends, strict=True):
-        drawn = Text(f"{label:<{first}}  ")
+        drawn = worded(f"{label:<{first}}  ")
         for mark in line:
             drawn.append(mark, style="cyan" if mark == BAR else "bold yellow")
         out.print(drawn.append(f"  {end:>{last}}", style="dim"), no_wrap=True, overflow="crop")

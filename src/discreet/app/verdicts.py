@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from discreet.app.exhibit import print_json, show, write
-from discreet.core.markup import note
+from discreet.app.printing import say
+from discreet.core.markup import joined, note
 
 if TYPE_CHECKING:
     from discreet.adversary.findings import Finding
@@ -57,7 +56,7 @@ class Together:
 
     def _repr_html_(self) -> str:
         alarm = self.parts[0].alarming
-        return note(self.verdict, alarm=alarm) + "".join(each._repr_html_() for each in self.parts)
+        return joined(note(self.verdict, alarm=alarm), *(each._repr_html_() for each in self.parts))
 
     def plot(self) -> Together:
         """All pictures, one below the other."""
@@ -83,10 +82,10 @@ def tell(found: Sequence[Finding], title: str, out: Output) -> None:
         return
     if len(found) > 1:
         show(together, (), ())
-        typer.echo()
+        say()
     for place, each in enumerate(together.parts):
         if place:
-            typer.echo()
+            say()
         show(each, (), each.lines())
         if out.reveal:
             _reveal(each)
@@ -99,8 +98,8 @@ def _word(found: Finding) -> str:
 def _reveal(found: Finding) -> None:
     for name, values in found.secrets().items():
         listed = values if isinstance(values, list) else [values]
-        typer.echo(f"{name}:")
+        say(f"{name}:")
         for place, value in enumerate(listed[:MOST_SHOWN]):
-            typer.echo(f"  {place + 1}: {value}")
+            say(f"  {place + 1}: {value}")
         if len(listed) > MOST_SHOWN:
-            typer.echo(f"  the first {MOST_SHOWN:,} of {len(listed):,}; --json prints all")
+            say(f"  the first {MOST_SHOWN:,} of {len(listed):,}; --json prints all")

@@ -1,6 +1,7 @@
 """Columns of texts to show, each measure followed by its interval.
 
 What is shown is honest: a value with its ±, or with the ends beside it, holds the whole interval after rounding too.
+And it is shown: what a terminal or a page would obey is written as its code.
 
 >>> for column in measured("n", [105.4, 98.7], [(85.4, 125.4), (78.7, 118.7)], "95 %"):
 ...     print(column.title, column.texts)
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR
 
 from discreet.core.numerals import number, places
+from discreet.core.texts import visible
 
 __all__ = ["Cells", "measured"]
 
@@ -30,6 +32,10 @@ class Cells:
     """Whether it is never broken into lines."""
     quiet: bool = False
     """Whether it only adds to the column before it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", visible(self.title))
+        object.__setattr__(self, "texts", [visible(text) for text in self.texts])
 
 
 def measured(name: str, values: Sequence[float], spans: Sequence[tuple[float, float]], level: str) -> list[Cells]:

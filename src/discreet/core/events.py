@@ -5,7 +5,9 @@ stored in ledgers and certificates, so **the meaning of a stored event never cha
 name. Each event states a fact about one randomised computation on two neighbouring data sets D and D′.
 
 Scales and sensitivities count steps of the integer grid the noise lives on; only their ratio and the
-fineness of the grid matter.
+fineness of the grid matter. What moves by whole steps moves by none or by at least one, so a squared sensitivity is 0
+or at least 1: one in between is that of a number in some other unit, which an accountant of whole numbers would take
+for one that never moves. It is refused where an event is made, and read as 1 where one was stored.
 
 >>> to_json(Gaussian(variance=Fraction(100), squared_sensitivity=Fraction(2), dimension=2))
 {'kind': 'gaussian', 'variance': '100', 'squared_sensitivity': '2', 'dimension': 2}
@@ -66,7 +68,7 @@ class Laplace(Event):
 @dataclass(frozen=True)
 class Gaussian(Event):
     """Independent discrete Gaussian noise, P(k) ∝ exp(−k²/2·variance), on `dimension` integers that move by at most
-    √squared_sensitivity in ℓ2."""
+    √squared_sensitivity in ℓ2: by nothing, or by at least 1."""
 
     variance: Fraction
     squared_sensitivity: Fraction
@@ -74,7 +76,7 @@ class Gaussian(Event):
 
     def __post_init__(self) -> None:
         _set(self, "variance", positive("variance", self.variance))
-        _set(self, "squared_sensitivity", at_least("squared_sensitivity", self.squared_sensitivity, 0))
+        _set(self, "squared_sensitivity", squared_steps("squared_sensitivity", self.squared_sensitivity))
         _set(self, "dimension", natural("dimension", self.dimension))
 
 
@@ -212,6 +214,8 @@ def from_json(record: dict[str, Any]) -> Event:
     if not isinstance(name, str) or name not in _KINDS:
         raise InvalidArgument("kind", name, f"one of {sorted(_KINDS)}", "use a record written by to_json")
     kind = _KINDS[name]
+    if kind is Gaussian:
+        record = _at_least_a_step(record)
     expected = {f.name for f in fields(kind)}
     given = record.keys() - {"kind"}
     if given != expected:
@@ -220,6 +224,23 @@ def from_json(record: dict[str, Any]) -> Event:
         return kind(**{key: _revived(record[key]) for key in expected})
     except TypeError:
         raise InvalidArgument(f"fields of {name}", "a record", "as written by to_json", "use it unchanged") from None
+
+
+def squared_steps(argument: str, value: object) -> Fraction:
+    """A squared distance of points of the integer grid: 0, or at least 1."""
+    squared = at_least(argument, value, 0)
+    if 0 < squared < 1:
+        remedy = f"count in steps of the grid that the noise lives on: multiply both {argument} and the variance"
+        raise InvalidArgument(argument, value, "0 or at least 1: whole numbers move by whole steps", remedy)
+    return squared
+
+
+def _at_least_a_step(record: dict[str, Any]) -> dict[str, Any]:
+    """A stored Gaussian with a squared sensitivity between 0 and 1, which could once be made, is charged as 1."""
+    written = record.get("squared_sensitivity")
+    if isinstance(written, str) and 0 < exact("squared_sensitivity", written) < 1:
+        return record | {"squared_sensitivity": "1"}
+    return record
 
 
 def _plain(value: object) -> object:

@@ -14,9 +14,9 @@ from tempfile import mkdtemp
 from threading import Lock
 from typing import NoReturn
 
-from discreet.core.errors import BudgetExceeded
+from discreet.core.errors import BudgetExceeded, InvalidArgument
 
-__all__ = ["Home", "Run", "folder", "forever"]
+__all__ = ["Home", "HomeLock", "Run", "folder", "forever"]
 
 
 class Home:
@@ -29,6 +29,36 @@ class Home:
     def left(self) -> bool:
         """Whether this is another process: a child of a fork."""
         return self._process != os.getpid()
+
+
+class HomeLock:
+    """A lock for the threads of one process. A forked child has a copy of it as it stood, held for ever where a thread
+    of the parent held it, for that thread is not there: so the child is refused before it waits."""
+
+    def __init__(self) -> None:
+        self._home = Home()
+        self._lock = Lock()
+
+    @property
+    def left(self) -> bool:
+        """Whether this is another process than the lock's own."""
+        return self._home.left
+
+    def check(self) -> None:
+        """Refuses another process."""
+        if self.left:
+            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
+
+    def locked(self) -> bool:
+        """Whether a thread of this process holds it."""
+        return not self.left and self._lock.locked()
+
+    def __enter__(self) -> None:
+        self.check()
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Run:

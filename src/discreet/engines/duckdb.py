@@ -1,7 +1,10 @@
 """The default engine: DuckDB inside this process, over files, frames or a DuckDB database.
 
 Tables are added, then the engine is sealed: from then on it reads what was added and nothing else, and writes nothing.
-Short tables are copied into the engine when they are added, long ones are read by each statement.
+Short tables are copied into the engine when they are added, long ones are read by each statement: the files that were
+there then, not those that come into a folder later. A file may be written anew; another file under its name is refused.
+A database is open all the time, so nobody else can write to it. CSV files are parsed when they are added, and with
+`lasting` once for all sessions (`snapshots.py`): statements read their records.
 
 >>> import numpy as np
 >>> engine = DuckDB()
@@ -18,88 +21,58 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet, finalize
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.processes import folder as temporary_folder
 from discreet.core.processes import forever
-from discreet.engines.engine import LISTED, LOOKED_AT, known
-from discreet.engines.files import found
+from discreet.engines.columns import Owning, declared_types
+from discreet.engines.duckdb_rows import Held, Rows
+from discreet.engines.engine import LISTED, LOOKED_AT, known, unrunnable
+from discreet.engines.files import CSV, Files, found, is_database, marks
 from discreet.engines.frames import Frame, dataset, is_dataset, paths_of, tabled
-from discreet.engines.schema import Reading, quoted, reading, text
+from discreet.engines.records import Csv
+from discreet.engines.schema import quoted, reading, text
+from discreet.engines.snapshots import Snapshot, registered, taken
+from discreet.engines.spellings import kind_of_values, spelled
 from discreet.engines.tables import Tables
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.functions import admit
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    from duckdb import DuckDBPyConnection, Statement
 
 __all__ = ["DuckDB"]
 
 COPIED = 1 << 28
 """Frames and CSV files of up to this many bytes are copied into the engine."""
+WITHOUT_STATISTICS = "SET disabled_optimizers = 'statistics_propagation'"
 FEW = 122_880
 """Rows that one thread reads in any case: Parquet files of so few are copied too, and where all tables are so short, no
 time goes into waking other threads."""
+UNREADABLE = ("IOException", "HTTPException", "PermissionException")
+"""Errors that say nothing of a statement, but that a file is gone."""
 _ENGINES: WeakSet[DuckDB] = WeakSet()
 
 
-@dataclass(frozen=True)
-class _Held:
-    identity: str
-    columns: tuple[Column, ...]
-    omitted: tuple[tuple[str, str], ...]
-    paths: tuple[Path, ...] = ()
-    unique: tuple[str, ...] = ()
-    units: str | None = None
-    copied: bool = False
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """A query for the rows of a source. `untyped` columns (None: all) have no type of their own; `small` sources are
-    copied; the rows of `counted` ones are counted without reading them; `replaced` ones have "?" for bad bytes."""
-
-    sql: str
-    omitted: tuple[tuple[str, str], ...] = ()
-    paths: tuple[Path, ...] = ()
-    untyped: frozenset[str] | None = frozenset()
-    small: bool = False
-    counted: bool = False
-    frame: bool = False
-    replaced: bool = False
-
-
-class _Owning:
-    """The columns of a table that say whose its rows are: its unit column, and those that link it to others."""
-
-    def __init__(self, unit: str | None, links: Iterable[str]) -> None:
-        self.unit = None if unit is None else unit.lower()
-        self.names = {name.lower() for name in links} | ({self.unit} if self.unit is not None else set())
-
-    def read(self, column: Reading, replaced: bool) -> Reading:
-        """How the column is read; `replaced` says that bad bytes of texts are "?" already."""
-        name = column.name.lower()
-        if name not in self.names:
-            return column
-        return column.of_units(replaced) if name == self.unit else column.of_links(replaced)
-
-
-class DuckDB(Tables[_Held]):
+class DuckDB(Tables[Held]):
     """Tables of one DuckDB connection."""
 
     dialect: Dialect = DUCKDB
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, lasting: bool = False) -> None:
         super().__init__()
         import duckdb
+
+        self._lasting = lasting
 
         # What does not fit into memory is written here, readable by this user only.
         self._folder, remove = temporary_folder()
@@ -115,6 +88,8 @@ class DuckDB(Tables[_Held]):
             ":memory:", config=settings | ({"threads": threads} if threads else {})
         )
         self._select = duckdb.StatementType.SELECT
+        self._last: tuple[str, Statement] | None = None
+        self._errors = duckdb.Error
         self._alone = threads is None
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
@@ -122,7 +97,11 @@ class DuckDB(Tables[_Held]):
         self._cancelled = False
         self._forked = False
         _ENGINES.add(self)
-        # A notebook without the widgets that would draw a bar has none, and `progress` does not know.
+        # The engine folds conditions by the least and largest value of a column. In files these leave NaN out and keep
+        # bytes that are read as others; in its own tables they overflow: a guard would go, and one value would decide
+        # how those of others are read.
+        self._execute(WITHOUT_STATISTICS)
+        # A notebook without the widgets that would draw a bar has none, and `running` does not know.
         with suppress(duckdb.InvalidInputException):
             self._execute("SET enable_progress_bar = true")
             self._execute("SET enable_progress_bar_print = false")
@@ -137,22 +116,23 @@ class DuckDB(Tables[_Held]):
         unit: str | None = None,
         links: Iterable[str] = (),
         private: bool = True,
+        csv: Csv | None = None,
     ) -> None:
         """Register a file or folder, a DuckDB file, an Arrow table or dataset, a frame or a dict of arrays.
 
         `types` declares types of columns, `hints` those of columns that have none of their own and else would be text.
         Values of the `unit` column that name nobody (NaN, infinities) become NULL. So do values that are not read
         exactly, there and in `links`, the columns by which rows find their owners. Types of public data may be read off
-        its values.
+        its values. `csv` says how CSV files are written, where their header line does not.
         """
         self._check_new(table)
         if isinstance(source, str) and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)):
             # Not shown whole: an address may hold a password.
             remedy = "give a path, postgresql://…, a session of Spark or a connection of ibis; see docs/engines.md"
             raise InvalidArgument("source", f"{scheme[1]}://…", "of a kind that is known", remedy)
-        owning = _Owning(unit, links)
+        owning = Owning(unit, links)
         try:
-            self._held[table] = self._added(table, source, types or {}, hints or {}, owning, private)
+            self._held[table] = self._added(table, source, types or {}, hints or {}, owning, private, csv)
             return
         except InvalidArgument:
             raise
@@ -167,22 +147,27 @@ class DuckDB(Tables[_Held]):
         source: object,
         types: Mapping[str, Type],
         hints: Mapping[str, Type],
-        owning: _Owning,
+        owning: Owning,
         private: bool,
-    ) -> _Held:
+        csv: Csv | None,
+    ) -> Held:
         if isinstance(source, str | os.PathLike):
             path = Path(source).expanduser().resolve()
-            identity, rows = f"file:{path}", self._files(table, path, private, owning)
+            wanted = {name.lower(): kind for name, kind in {**hints, **types}.items()}
+            identity, rows = f"file:{path}", self._files(table, path, private, owning, csv, wanted)
         else:
             identity, rows = f"memory:{table}", self._frame(table, source, private, owning)
+        reread = [path for path in rows.paths if not is_database(path) and not path.name.lower().endswith(CSV)]
+        marked = {path: marks(path) for path in reread}
         described = [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows.sql}")]
-        declared = _declared(table, described, rows, types, hints)
+        declared = declared_types(table, described, rows.untyped, rows.omitted, types, hints)
         readings = {name: reading(name, kind, declared.get(name.lower())) for name, kind in described}
         omitted = (*rows.omitted, *((name, kind) for name, kind in described if readings[name] is None))
         usable = [read for read in readings.values() if read is not None]
         if not usable:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "declare their types")
-        held = _Held(identity, tuple(Column(read.name, read.type) for read in usable), omitted, rows.paths)
+        columns = tuple(Column(read.name, read.type) for read in usable)
+        held = Held(identity, columns, omitted, rows.paths, written=rows.written)
         for read in usable:
             if read.name.lower() == owning.unit:
                 self._check_units(read.family, "declare one type for both in `types`")
@@ -194,7 +179,7 @@ class DuckDB(Tables[_Held]):
         if form == "TABLE" and rows.frame:
             with self._lock:
                 self._opened().unregister(_frame_of(table))
-        held = replace(held, copied=form == "TABLE")
+        held = replace(held, copied=form == "TABLE", marks={} if form == "TABLE" else marked)
         return self._looked_at(table, held) if looked_at else held
 
     def seal(self) -> None:
@@ -213,27 +198,54 @@ class DuckDB(Tables[_Held]):
                 raise InvalidArgument("source", table, "a view of its own database", remedy)
 
     def identity(self, table: str) -> str:
-        """The file's full path, or for a frame its name."""
-        return self._of(table).identity
+        """The file's full path, or for a frame its name; with how a CSV file is read, if it does not say so itself."""
+        held = self._of(table)
+        return held.place + held.written
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What the books know it by, however it is read: the file or folder; for a frame its name, then its files."""
+        held = self._of(table)
+        found = () if held.place.startswith("file:") else (f"file:{path}" for path in held.paths)
+        return (held.place, *found)
 
     def definition(self, table: str) -> str:
-        """Nothing: what a file holds is the data set, whatever it is."""
-        return ""
+        """How a CSV file is read, where that is declared and the file would be read otherwise: another decimal mark
+        makes other values of the same file, and so other questions. Nothing else, for what a file holds is the data
+        set, whatever it is; refused if there is another file by now."""
+        held = self._of(table)
+        if not self._is_same(held):
+            raise self._changed(table)
+        return held.written
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """The files its rows are in; none for a frame."""
         return self._of(table).paths
+
+    def prepare(self, statement: str) -> None:
+        """Refuse what DuckDB cannot parse and bind; it is not optimized, for which statistics of rows are looked at."""
+        failure = ""
+        with self._lock:
+            connection = self._opened()
+            try:
+                connection.sql(self._parsed(connection, statement))
+            except self._errors as error:
+                failure = type(error).__name__
+        if failure in UNREADABLE:
+            raise EngineUnavailable("a file of the tables cannot be opened")
+        if failure:
+            raise unrunnable("DuckDB", failure)
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed."""
         with self._lock:
             self._cancelled = False
             connection = self._opened()
-            parsed = connection.extract_statements(statement)
-            if len(parsed) != 1 or parsed[0].type != self._select:
-                raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+            parsed = self._parsed(connection, statement)
+            used = [held for table, held in self._held.items() if quoted(table) in statement]
             try:
-                rows: list[tuple[Any, ...]] = connection.execute(parsed[0]).fetchall()
+                rows: list[tuple[Any, ...]] = connection.execute(parsed).fetchall()
+                if not all(map(self._is_same, used)):
+                    raise EngineUnavailable("a file is another one by now: connect again")
                 return rows
             except Exception as error:
                 # On a signal, DuckDB raises a plain error with this text.
@@ -241,13 +253,10 @@ class DuckDB(Tables[_Held]):
                     raise
         raise KeyboardInterrupt
 
-    def progress(self) -> float | None:
-        """How much of the running statement is done, from 0 to 1, for other threads to ask; None if nobody knows."""
+    def running(self) -> bool:
+        """Whether a statement is being run, for other threads to ask."""
         connection = self._connection
-        if connection is None:
-            return None
-        done = connection.query_progress()
-        return None if done < 0 else min(done / 100, 1.0)
+        return connection is not None and connection.query_progress() >= 0
 
     def cancel(self) -> None:
         """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
@@ -276,6 +285,19 @@ class DuckDB(Tables[_Held]):
             raise InvalidArgument("session", "closed", "open", "connect again")
         return self._connection
 
+    def _is_same(self, held: Held) -> bool:
+        """Whether the files that are read are those that were there when the session began."""
+        return all(marks(path) == before for path, before in held.marks.items())
+
+    def _parsed(self, connection: DuckDBPyConnection, statement: str) -> Statement:
+        """The statement as DuckDB reads it; the last one is kept, for it is prepared before it is run."""
+        if self._last is None or self._last[0] != statement:
+            parsed = connection.extract_statements(statement)
+            if len(parsed) != 1 or parsed[0].type != self._select:
+                raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+            self._last = statement, parsed[0]
+        return self._last[1]
+
     def _execute(self, statement: str) -> list[tuple[Any, ...]]:
         with self._lock:
             rows: list[tuple[Any, ...]] = self._opened().execute(statement).fetchall()
@@ -291,7 +313,7 @@ class DuckDB(Tables[_Held]):
     def _count(self, selection: str) -> int:
         return int(self._execute(f"SELECT COUNT(*) FROM {selection}")[0][0])
 
-    def _looked_at(self, table: str, held: _Held) -> _Held:
+    def _looked_at(self, table: str, held: Held) -> Held:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
         admitted = {column.name: DUCKDB.text(admit(column.name, column.type)) for column in held.columns}
         asked = ", ".join(f"COUNT(DISTINCT {sql}), MIN({sql}), MAX({sql})" for sql in admitted.values())
@@ -304,13 +326,13 @@ class DuckDB(Tables[_Held]):
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 
-    def _frame(self, table: str, source: Any, private: bool, owning: _Owning) -> _Rows:
+    def _frame(self, table: str, source: Any, private: bool, owning: Owning) -> Rows:
         if is_dataset(source):
             return self._lazily(table, dataset(source, owning.names), owning, paths_of(source))
         frame = tabled(source, not private, owning.names)
         sql = self._registered(table, frame)
         untyped = frame.untyped if private else frozenset()
-        return _Rows(sql, frame.omitted, untyped=untyped, small=frame.table.nbytes <= COPIED, frame=True)
+        return Rows(sql, frame.omitted, untyped=untyped, small=frame.table.nbytes <= COPIED, frame=True)
 
     def _registered(self, table: str, frame: Frame) -> str:
         with self._lock:
@@ -318,8 +340,8 @@ class DuckDB(Tables[_Held]):
         return f"SELECT * FROM {quoted(_frame_of(table))}"
 
     def _lazily(
-        self, table: str, frame: Frame, owning: _Owning, paths: tuple[Path, ...], untyped: Iterable[str] = ()
-    ) -> _Rows:
+        self, table: str, frame: Frame, owning: Owning, paths: tuple[Path, ...], untyped: Iterable[str] = ()
+    ) -> Rows:
         # Arrow does not look whether text is UTF-8, and text that is not brings the engine down.
         below = self._registered(table, frame)
         shown = []
@@ -329,17 +351,19 @@ class DuckDB(Tables[_Held]):
             if kind == "VARCHAR" and name.lower() in owning.names:
                 text_of = f"CASE WHEN ENCODE({text_of}) = ENCODE({column}) THEN {text_of} END"
             shown.append(f"{text_of} AS {column}")
-        return _Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, paths, frozenset(untyped))
+        return Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, paths, frozenset(untyped))
 
-    def _files(self, table: str, path: Path, private: bool, owning: _Owning) -> _Rows:
+    def _files(
+        self, table: str, path: Path, private: bool, owning: Owning, csv: Csv | None, wanted: Mapping[str, Type]
+    ) -> Rows:
         files = found(path)
+        if csv is not None and files.kind != "csv":
+            raise InvalidArgument("csv", str(path), "of a CSV file", "leave it out for this table")
         if files.kind == "database":
-            return _Rows(self._database(table, path), paths=files.paths, counted=True)
-        self._paths += files.paths
+            return Rows(self._database(table, path), paths=files.paths, counted=True)
         if files.kind == "csv":
-            sql = files.lines() if private else files.guessed()
-            untyped = None if private else frozenset[str]()
-            return _Rows(sql, paths=files.paths, untyped=untyped, small=files.size <= COPIED)
+            return self._records(path, files, csv or Csv(), private, owning, wanted)
+        self._paths += files.paths
         footers = self._execute(files.footers())
         if len(footers) != 1:
             raise InvalidArgument("source", len(footers), "files with the same columns and types", "write them anew")
@@ -352,7 +376,34 @@ class DuckDB(Tables[_Held]):
             return self._lazily(table, dataset(files.dataset(), owning.names), owning, files.paths, files.keys)
         small = files.size <= COPIED and self._count(f"({files.rows()})") <= FEW
         untyped = frozenset(files.keys)
-        return _Rows(files.rows(), paths=files.paths, untyped=untyped, small=small, counted=True, replaced=True)
+        return Rows(files.rows(), paths=files.paths, untyped=untyped, small=small, counted=True, replaced=True)
+
+    def _records(
+        self, path: Path, files: Files, csv: Csv, private: bool, owning: Owning, wanted: Mapping[str, Type]
+    ) -> Rows:
+        """The records of CSV files; `wanted` are the types that columns are to have."""
+        if private and self._lasting:
+            known = registered(path, files, csv)
+        else:
+            folder = Path(mkdtemp(prefix="records-", dir=self._folder))
+            taken(path, files, csv, folder, tell=True)
+            known = Snapshot.read(folder)
+        rows, written = known.rows, known.written(files.paths[0], csv)
+        self._paths.append(rows)
+        below = f"FROM read_parquet([{text(str(rows))}], hive_partitioning=false)"
+        names = [name for name, *_ in self._execute(f"DESCRIBE {below}")]
+        # Of what tells people apart no two texts become one.
+        kinds = {name: kind for name, kind in wanted.items() if name not in owning.names}
+        shown = [spelled(name, kinds.get(name.lower()), csv) for name in names]
+        if not private:
+            guessed = self._execute(f"SELECT {', '.join(map(kind_of_values, names))} {below}")[0]
+            for place, (name, kind) in enumerate(zip(names, guessed, strict=True)):
+                if name.lower() not in wanted and kind != "VARCHAR":
+                    shown[place] = f"TRY_CAST({quoted(name)} AS {kind}) AS {quoted(name)}"
+        untyped = None if private else frozenset[str]()
+        paths = (*files.paths, rows)
+        selected = f"SELECT {', '.join(shown)} {below}"
+        return Rows(selected, (), paths, untyped, small=files.size <= COPIED, written=written)
 
     def _database(self, table: str, path: Path) -> str:
         alias = self._databases.get(path)
@@ -385,20 +436,3 @@ os.register_at_fork(after_in_child=_after_fork_in_child)
 
 def _frame_of(table: str) -> str:
     return f"frame of {table}"
-
-
-def _declared(
-    table: str, described: Sequence[tuple[str, str]], rows: _Rows, types: Mapping[str, Type], hints: Mapping[str, Type]
-) -> dict[str, Type]:
-    """The types that count, by names in lower case."""
-    names = [name for name, _ in described]
-    known = {name.lower() for name in names}
-    lost = {name.lower(): kind for name, kind in rows.omitted}
-    for name in types:
-        if name.lower() in lost:
-            raise InvalidArgument("types", lost[name.lower()], "convertible", f"leave {name} out, or convert it")
-        if name.lower() not in known:
-            raise InvalidArgument("types", name, f"a column of {table}", nearest(name, names))
-    untyped = known if rows.untyped is None else {name.lower() for name in rows.untyped}
-    wanted = {name.lower(): kind for name, kind in hints.items() if name.lower() in untyped}
-    return {**wanted, **{name.lower(): kind for name, kind in types.items()}}

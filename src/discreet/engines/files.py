@@ -1,8 +1,6 @@
 """Files and folders as tables: what is in them is said by their names, header lines and footers alone.
 
-A CSV file has one row in each line. A line that is not UTF-8, has an open quote or another number of values than the
-header is left out, whatever the others hold, and no value decides how another is read: all are text until a type is
-declared.
+Parquet files are read where they are; of CSV files the records are, once they are registered (`snapshots.py`).
 
 >>> Files((Path("visits.parquet"),), "parquet").rows()
 "SELECT * FROM read_parquet(['visits.parquet'], utf8_validation='replace', hive_partitioning=false)"
@@ -14,15 +12,13 @@ discreet.core.errors.InvalidArgument: source='no such file.csv' must be an exist
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.schema import quoted, text
+from discreet.engines.schema import text
 from discreet.sql.catalog import nearest
 
 __all__ = ["Files", "found", "is_database", "marks"]
@@ -30,9 +26,6 @@ __all__ = ["Files", "found", "is_database", "marks"]
 PARQUET = (".parquet", ".pq", ".parq")
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 DATABASES = (".duckdb", ".ddb", ".db")
-LINE, VALUES = "discreet line", '"discreet values"'
-DELIMITERS = ",;\t|"
-LONGEST_HEADER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,33 +40,6 @@ class Files:
     def size(self) -> int:
         """Bytes on the disk."""
         return sum(path.stat().st_size for path in self.paths)
-
-    def lines(self) -> str:
-        """CSV files as a query of text columns."""
-        delimiter, names = self._header()
-        taken = {key.lower() for key in self.keys}
-        fields = [f"NULLIF({VALUES}[{i}], '') AS {quoted(n)}" for i, n in enumerate(names, 1) if n.lower() not in taken]
-        shown = ", ".join([*fields, *(quoted(key) for key in self.keys)])
-        keys = "".join(f", {quoted(key)}" for key in self.keys)
-        source = self._call(
-            "read_csv",
-            columns=f"{{{text(LINE)}: 'VARCHAR'}}",
-            auto_detect="false",
-            header="false",
-            skip="1",
-            delim="''",
-            quote="''",
-            escape="''",
-            new_line=r"'\n'",
-            strict_mode="false",
-            ignore_errors="true",
-        )
-        parts = f"SELECT {_split(quoted(LINE), delimiter)} AS {VALUES}{keys} FROM {source}"
-        return f"SELECT {shown} FROM ({parts}) WHERE LEN({VALUES}) = {len(names)}"
-
-    def guessed(self) -> str:
-        """CSV files as DuckDB reads them, with types read off the values: for public files only."""
-        return f"SELECT * FROM {self._call('read_csv', sample_size='-1')}"
 
     def rows(self) -> str:
         """Parquet files as a query."""
@@ -110,34 +76,6 @@ class Files:
             options |= {"hive_partitioning": "false"}
         said = "".join(f", {name}={value}" for name, value in options.items())
         return f"{function}({self._list}{said})"
-
-    def _header(self) -> tuple[str, list[str]]:
-        """The delimiter of the header line and its names; the same in all files."""
-        lines = {_first_line(path) for path in self.paths}
-        if len(lines) != 1:
-            raise InvalidArgument("source", len(lines), "files with one header line", "give them the same columns")
-        line = lines.pop()
-        delimiter = max(DELIMITERS, key=lambda mark: (line.count(mark), -DELIMITERS.index(mark)))
-        names = next(csv.reader([line], delimiter=delimiter), [])
-        named = [name.strip() or f"column{place}" for place, name in enumerate(names, 1)]
-        if not line.strip() or line.count('"') % 2:
-            raise InvalidArgument("source", str(self.paths[0]), "a file that begins with one line of names", "add it")
-        if len({name.lower() for name in named}) != len(named):
-            raise InvalidArgument("source", named, "names that are distinct whatever the case", "rename one of them")
-        return delimiter, named
-
-
-def _split(line: str, delimiter: str) -> str:
-    """An expression for the list of values in a line of text; NULL if a quote stays open."""
-    mark, cut = text(delimiter), "CHR(31)"
-    plain = f"STRING_SPLIT({line}, {mark})"
-    # Every second piece between quotes is inside them: there the delimiter becomes a mark of its own for a while.
-    pieces = f"LIST_TRANSFORM(STRING_SPLIT({line}, '\"'), LAMBDA p, i: IF(i % 2 = 0, REPLACE(p, {mark}, {cut}), p))"
-    values = f"STRING_SPLIT(ARRAY_TO_STRING({pieces}, '\"'), {mark})"
-    bare = "IF(v LIKE '\"%\"' AND LEN(v) > 1, REPLACE(v[2:-2], '\"\"', '\"'), v)"
-    unquoted = f"LIST_TRANSFORM({values}, LAMBDA v: REPLACE({bare}, {cut}, {mark}))"
-    balanced = f"(LEN({line}) - LEN(REPLACE({line}, '\"', ''))) % 2 = 0"
-    return f"CASE WHEN NOT CONTAINS({line}, '\"') THEN {plain} WHEN {balanced} THEN {unquoted} END"
 
 
 def found(path: Path) -> Files:
@@ -192,10 +130,3 @@ def _near(folder: Path) -> Iterable[str]:
     if not folder.is_dir():
         return []
     return sorted(entry.name for entry in folder.iterdir() if _kind(entry) is not None and not entry.is_dir())
-
-
-def _first_line(path: Path) -> str:
-    with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as file:
-        line: bytes = file.readline(LONGEST_HEADER)
-    # A lone carriage return ends a line too, as it does for the rows.
-    return line.decode("utf-8-sig", "replace").replace("\r", "\n").split("\n")[0]

@@ -1,8 +1,9 @@
 """Frames and arrays as Arrow tables whose types depend on declared types alone, never on the values.
 
 Arrays with a type of their own keep it. Python objects and the categories of pandas have none: a column of them becomes
-text by one rule for each value, and what the rule does not know becomes NULL. Text that is not valid Unicode has "?" in
-its place; in columns that tell people apart it is NULL, and types that would be rounded are left out.
+text by one rule for each value (`objects.py`), and what the rule does not know becomes NULL. Text that is not valid
+Unicode has "?" in its place; in columns that tell people apart it is NULL, and types that would be rounded are left
+out.
 
 >>> table = tabled({"age": np.array([30, 40]), "note": ["fine", 3.5], "odd": [object(), b"x"]}).table
 >>> [(field.name, str(field.type)) for field in table.schema]
@@ -13,8 +14,8 @@ its place; in columns that tell people apart it is NULL, and types that would be
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -23,12 +24,11 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
+from discreet.engines.objects import texts_of
 
 __all__ = ["Frame", "dataset", "is_dataset", "paths_of", "tabled"]
 
 REMEDY = "give a path, an Arrow table or dataset, a pandas or Polars frame, or a dict of arrays"
-MOST_BITS = 256
-"""Longer whole numbers become NULL rather than text."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,13 @@ def dataset(source: Any, owners: Collection[str] = ()) -> Frame:
     kind = source.format.default_extname
     if kind not in ("parquet", "feather", "ipc", "arrow"):
         raise InvalidArgument("source", kind, "a dataset of files that state their types", "give the folder's path")
+    _check_alike(source)
     exact = {field.name: field.name.lower() in owners for field in source.schema}
     settled = {field.name: _settled(pyarrow.array([], type=field.type), exact[field.name]) for field in source.schema}
+    # What has more digits than its type cannot be found in files that others read; a folder's path is read otherwise.
+    kinds = pyarrow.types
+    decimals = [f.name for f in source.schema if kinds.is_decimal(f.type) and not kinds.is_decimal256(f.type)]
+    settled |= {name: f"{source.schema.field(name).type} in an Arrow dataset" for name in decimals}
     kept = [pyarrow.field(name, array.type) for name, array in settled.items() if not isinstance(array, str)]
     omitted = tuple((name, array) for name, array in settled.items() if isinstance(array, str))
     made = datasets.dataset(
@@ -65,6 +70,17 @@ def dataset(source: Any, owners: Collection[str] = ()) -> Frame:
         partitioning=source.partitioning,
     )
     return Frame(made, omitted)
+
+
+def _check_alike(source: Any) -> None:
+    """That all files have the types of the data set: Arrow would convert a column of one that has others, which fails
+    if a single value does not fit."""
+    types = {field.name: field.type for field in source.schema}
+    for fragment in source.get_fragments():
+        for field in fragment.physical_schema:
+            if types.get(field.name, field.type) != field.type:
+                bound = f"of one type in all files of a dataset; it is {types[field.name]} and {field.type}"
+                raise InvalidArgument("column", field.name, bound, "write the files anew with the same types")
 
 
 def paths_of(source: Any) -> tuple[Path, ...]:
@@ -177,7 +193,9 @@ def _numpy(values: np.ndarray[Any, np.dtype[Any]], guess: bool, exact: bool) -> 
     if exact and ((kind == "f" and plain.dtype.itemsize > 8) or (kind == "M" and plain.dtype.name not in _KEPT)):
         return str(plain.dtype)
     if kind == "f" and plain.dtype.itemsize not in (4, 8):
-        plain = plain.astype(np.float32 if plain.dtype.itemsize == 2 else np.float64)
+        with np.errstate(all="ignore"):
+            # A warning would tell that some value is too large.
+            plain = plain.astype(np.float32 if plain.dtype.itemsize == 2 else np.float64)
     if kind == "M":
         unit = np.datetime_data(plain.dtype)[0]
         plain = plain.astype("datetime64[D]" if unit in "YMWD" else f"datetime64[{unit}]" if unit in _UNITS else _NEAR)
@@ -196,34 +214,10 @@ def _native(values: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[
 def _objects(values: list[Any], guess: bool, exact: bool) -> Any:
     import pyarrow
 
-    failures = (pyarrow.ArrowException, TypeError, ValueError, OverflowError)
-    try:
-        return pyarrow.array(values, type=None if guess else pyarrow.large_string(), from_pandas=True)
-    except failures:
-        return pyarrow.array([_text(value, exact) for value in values], type=pyarrow.large_string())
-
-
-def _text(value: Any, exact: bool) -> str | None:
-    """The one rule: plain values as they are written, all others NULL; with `exact`, so is what UTF-8 cannot hold."""
-    try:
-        if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | str | bytes):
-            value = value.item()
-        if value is None or value != value:
-            return None
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "surrogateescape")
-        if isinstance(value, int) and value.bit_length() > MOST_BITS:
-            return None
-        if isinstance(value, datetime.datetime):
-            value = value.isoformat(" ")
-        named = type(value).__module__ == "uuid"
-        if named or isinstance(value, str | int | float | Decimal | datetime.date | datetime.time | np.datetime64):
-            return str(value).encode("utf-8", "strict" if exact else "replace").decode()
-    except Exception:
-        return None
-    return None
+    if guess:
+        with suppress(pyarrow.ArrowException, TypeError, ValueError, OverflowError):
+            return pyarrow.array(values, from_pandas=True)
+    return texts_of(values, exact)
 
 
 def _settled(array: Any, exact: bool = False) -> Any:
@@ -243,6 +237,8 @@ def _settled(array: Any, exact: bool = False) -> Any:
         return str(kind)
     if kinds.is_timestamp(kind) and kind.tz is not None:
         return compute.cast(compute.cast(array, pyarrow.int64()), pyarrow.timestamp(kind.unit))
+    if kinds.is_decimal(kind) and not kinds.is_decimal256(kind):
+        return _within_precision(array)
     if kinds.is_float16(kind):
         return compute.cast(array, pyarrow.float32())
     if kinds.is_decimal256(kind):
@@ -253,7 +249,6 @@ def _settled(array: Any, exact: bool = False) -> Any:
         kinds.is_boolean,
         kinds.is_date,
         kinds.is_timestamp,
-        kinds.is_decimal,
         kinds.is_binary,
         kinds.is_large_binary,
         kinds.is_time,
@@ -261,6 +256,25 @@ def _settled(array: Any, exact: bool = False) -> Any:
     )
     known = any(test(kind) for test in tests) or str(kind) == "extension<arrow.uuid>"
     return array if known else str(kind)
+
+
+def _within_precision(array: Any) -> Any:
+    """The decimals; NULL where one has more digits than its type, which Arrow does not look at: the engine would read
+    such a value in the fewer bits that the type needs, or from memory that is not its own."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    kind = array.type
+    if isinstance(array, pyarrow.ChunkedArray):
+        return pyarrow.chunked_array([_within_precision(chunk) for chunk in array.chunks], kind)
+    # The widest type of the same bits, in which all values that there can be are compared as they are.
+    digits = {32: 9, 64: 18, 128: 38}[kind.bit_width]
+    wide = {32: pyarrow.decimal32, 64: pyarrow.decimal64, 128: pyarrow.decimal128}[kind.bit_width](digits, kind.scale)
+    values = array.view(wide)
+    most = Decimal(f"{10**kind.precision - 1}E{-kind.scale}")
+    lowest, highest = pyarrow.scalar(most.copy_negate(), wide), pyarrow.scalar(most, wide)
+    fits = compute.and_(compute.greater_equal(values, lowest), compute.less_equal(values, highest))
+    return compute.if_else(fits, values, pyarrow.scalar(None, wide)).view(kind)
 
 
 def _is_text(kind: Any) -> bool:
@@ -281,5 +295,5 @@ def _valid(array: Any, exact: bool) -> Any:
         kind = array.type
         plain = compute.cast(array, kind.value_type) if pyarrow.types.is_dictionary(kind) else array
         raw = compute.cast(plain, pyarrow.large_binary())
-        return pyarrow.array([_text(value, exact) for value in raw.to_pylist()], type=pyarrow.large_string())
+        return texts_of(raw.to_pylist(), exact)
     return array

@@ -19,27 +19,29 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.core.processes import HomeLock
+from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
 from discreet.engines.engine import known as known_of
 from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
 from discreet.engines.postgres_addresses import made_from
 from discreet.engines.tables import Tables, check_types, whole_rows
-from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.catalog import Column, Type, is_number, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER
 from discreet.sql.selection import LARGEST
 
 __all__ = ["Ibis", "address_of", "is_ibis", "named"]
 
 MICROS = 6
 """Digits of a second that Python's moments have."""
+LOST = "the connection to the backend was lost"
 IN_DUCKDB = 'disconnect, and give the path of the file; or a table of it: backend.table("visits").to_pyarrow()'
 DIGITS, MOST_DIGITS = 18, 38
 """So many digits fit in 64 bits, and so many a decimal may have before its point to be a double for certain."""
@@ -105,7 +107,7 @@ class Ibis(Tables[_Held]):
         self._words = words
         self._dialect = WarehouseDialect(words)
         self.dialect: Dialect = self._dialect
-        self._lock = Lock()
+        self._lock = HomeLock()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -161,6 +163,25 @@ class Ibis(Tables[_Held]):
         self._of(table)
         return ()
 
+    def prepare(self, statement: str) -> None:
+        """Refuse what the warehouse cannot plan, as it says without running it."""
+        failure = ""
+        with self._lock:
+            self._check_open()
+            try:
+                if self._words.validated is not None:
+                    _rows(self._backend.raw_sql(self._words.validated.format(statement)))
+                else:
+                    _plan_on_bigquery(self._backend.client, statement)
+            except (ConnectionError, TimeoutError):
+                failure = LOST
+            except Exception as error:
+                failure = type(error).__name__
+        if failure == LOST:
+            raise EngineUnavailable(LOST)
+        if failure:
+            raise unrunnable(self._words.title, failure)
+
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT."""
         if not re.match(r"\s*(SELECT|WITH)\b", statement):
@@ -169,17 +190,20 @@ class Ibis(Tables[_Held]):
             self._check_open()
             with suppress(ConnectionError, TimeoutError):
                 return _rows(self._backend.raw_sql(statement))
-        raise EngineUnavailable("the connection to the backend was lost")
+        raise EngineUnavailable(LOST)
 
-    def progress(self) -> float | None:
-        """Nobody knows."""
-        return None
+    def running(self) -> bool:
+        """Whether a statement is being run, for other threads to ask."""
+        return self._lock.locked()
 
     def cancel(self) -> None:
         """Nothing: no driver of a warehouse has a way to stop a statement from another thread."""
 
     def close(self) -> None:
         """Let go of the connection, which belongs to whoever made it and stays open."""
+        if self._lock.left:
+            self._closed = True
+            return
         with self._lock:
             self._closed = True
 
@@ -282,13 +306,19 @@ class Ibis(Tables[_Held]):
         columns, unique = [], []
         for column in held.columns:
             sql = self.dialect.text(admit(column.name, column.type))
-            ends = f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            ends = f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
             [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
             listed = self.run(f"SELECT DISTINCT {sql} FROM {source}") if 0 < distinct <= LISTED else []
             listed.sort(key=lambda row: (row[0] is None, row[0] if row[0] is not None else 0))
             columns.append(known_of(column, least, most, listed))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
+
+
+def _plan_on_bigquery(client: Any, statement: str) -> None:
+    """A dry run: BigQuery checks the statement and says how much it would read."""
+    made = import_module(type(client).__module__).QueryJobConfig
+    client.query(statement, job_config=made(dry_run=True, use_query_cache=False))
 
 
 def _joined(parts: Iterable[object]) -> str:

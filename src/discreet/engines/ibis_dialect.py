@@ -31,7 +31,7 @@ from discreet.engines.letters import pairs
 from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
 from discreet.sql.dialect import Dialect
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER, ROWS
 from discreet.sql.signature import WIDE, Node
 
 __all__ = ["BIGQUERY", "SNOWFLAKE", "TRINO", "WAREHOUSES", "WarehouseDialect"]
@@ -76,7 +76,7 @@ class WarehouseDialect(Dialect):
 
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""
-        return f"({self.tables[name]}) AS {self.identifier(name)}"
+        return f"({self.tables[name]}) AS {self.identifier(ROWS)}"
 
     def owner(self, unit: str) -> str:
         """A column of its own."""
@@ -113,6 +113,12 @@ class WarehouseDialect(Dialect):
             raise Unsupported(what, f"{self.words.title} may add them up in any order", REMEDY)
         total = f"SUM(CAST({value} AS {self._summed}))"
         return total if function == "SUM" else f"CAST({total} AS {self.double}) / NULLIF(COUNT({value}), 0)"
+
+    def units_total(self, value: str, wide: bool) -> str:
+        """The sum of units of decimals that have 64 bits; of no others."""
+        if wide:
+            raise Unsupported("SUM of so many digits for each unit", f"{self.words.title} may fail on it", REMEDY)
+        return f"SUM(CAST({value} AS {self._summed}))"
 
     def quantile(self, value: str, rank: float) -> str:
         """None."""
@@ -174,6 +180,10 @@ class _Writer:
         if node.args.get("source") == "boolean" and kind != exp.DType.TEXT:
             said = self.sql(value)
             return f"CAST(CASE WHEN {said} THEN 1 WHEN NOT {said} THEN 0 END AS {self.kind(kind)})"
+        if node.args.get("source") == "digits":
+            raise self.refused("a product or a sum of so many digits")
+        if node.args.get("source") == "units" and kind == WIDE and self.words is TRINO:
+            return f"CAST({self.sql(value)} AS DECIMAL(38,0))"
         if kind == exp.DType.TEXT and not isinstance(value, exp.Column | exp.Null):
             raise self.refused("a number, a condition or a moment as text")
         return f"CAST({self.sql(value)} AS {self.kind(kind)})"

@@ -67,6 +67,8 @@ class Words:
     server: str | None
     """A query for what tells the server from others, by whatever name it is reached; "" where full names of tables do,
     None where it does not say."""
+    validated: str | None = "EXPLAIN {}"
+    """A statement that has another one planned and not run; None where the driver does that."""
     reals: bool = True
     """Whether columns of doubles are read. Where a CASE may compute arms that it does not take, casts of them may
     fail."""
@@ -101,6 +103,7 @@ BIGQUERY = Words(
     added="{3}({0}, {2})",
     floored="SAFE_CAST({} AS INT64)",
     server="",
+    validated=None,
 )
 TRINO = Words(
     name="trino",
@@ -122,6 +125,7 @@ TRINO = Words(
     added=f"CASE WHEN ({{0}} {{1}} {{2}}) BETWEEN {-LARGEST!r} AND {LARGEST!r} THEN ({{0}} {{1}} {{2}}) END",
     floored="TRY_CAST({} AS BIGINT)",
     server=None,
+    validated="EXPLAIN (TYPE VALIDATE) {}",
 )
 SNOWFLAKE = Words(
     name="snowflake",

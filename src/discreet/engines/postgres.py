@@ -2,6 +2,8 @@
 
 The statement of a question runs inside the server, in a transaction that can only read, and only its totals come back.
 A question is one SELECT made from the plan; names of functions mean those of the system, whatever the role's path says.
+What it reads is what the table or view was when the session began, its parts and all that a view runs included: that is
+looked at before the charge, and in the transaction of the statement before and after it (`postgres_reach.py`).
 
 The password stays with the driver, which also takes it from PGPASSWORD, a .pgpass file or a service file: no message
 and no representation shows it. Needs the driver: `pip install 'discreet[postgres]'`.
@@ -19,26 +21,25 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.core.processes import Home
+from discreet.core.processes import HomeLock
 from discreet.engines import postgres_catalog as catalog
-from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.engines import postgres_reach as reach
+from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
 from discreet.engines.engine import known as known_of
-from discreet.engines.postgres_addresses import is_address, remedy_for, stripped
-from discreet.engines.postgres_catalog import Form, Reading, named, reading, spelled
+from discreet.engines.postgres_addresses import driver, is_address, remedy_for, stripped
+from discreet.engines.postgres_catalog import Form, Reading, named, reading
 from discreet.engines.postgres_dialect import PostgresDialect
+from discreet.engines.postgres_places import Place
 from discreet.engines.schema import quoted
 from discreet.engines.tables import Tables, check_types, whole_rows
-from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.catalog import Column, Type, is_number, nearest
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER
 
 if TYPE_CHECKING:
     import psycopg
@@ -59,9 +60,12 @@ SETTINGS = {
 }
 """What statements rely on, those about the catalogs too: in any other path, types, functions and operators of others
 can stand in for the system's. A policy that would hide rows from the role is an error, not another answer."""
+LOST = "the connection to the server was lost"
+CHANGED = "a table changed, or can no longer be read: connect again"
 BEGIN = "; ".join(
     [
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        # Each look at the catalogs has a snapshot of its own, and so has the one statement of a question.
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
         *(f"SET LOCAL {name} = {value}" for name, value in SETTINGS.items()),
     ]
 )
@@ -76,6 +80,7 @@ class _Held:
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
     definition: str
+    record: str
     unseen: tuple[str, ...]
     unique: tuple[str, ...] = ()
     units: str | None = None
@@ -90,17 +95,15 @@ class Postgres(Tables[_Held]):
         self.dialect: Dialect = self._dialect
         self._address = address
         self._path: list[str] = []
-        self._database = ""
-        self._lock = Lock()
-        self._home = Home()
+        self._lock = HomeLock()
         self._cancelled = False
         self._closed = False
-        self._driver = _driver()
+        self._driver = driver()
         self._connection: psycopg.Connection[Any] | None = self._connected()
         self._place = self._placed()
 
     def __repr__(self) -> str:
-        return f"Postgres({self._place!r})"
+        return f"Postgres({str(self._place)!r})"
 
     def add(
         self,
@@ -123,6 +126,7 @@ class Postgres(Tables[_Held]):
             raise InvalidArgument("source", given, "the name of a table on the same server", remedy)
         self._check_new(table)
         oid, schema, name = self._found(source)
+        [record] = self._asked(reach.RECORD, oid=oid)
         readings, omitted, form = self._columns(oid)
         check_types(table, types, readings, "on the server")
         shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
@@ -137,13 +141,13 @@ class Postgres(Tables[_Held]):
         there = f"{quoted(schema)}.{quoted(name)}"
         self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {there}"
         columns = tuple(Column(read.name, read.type) for read in readings.values())
-        origins = self._asked(catalog.ORIGINS, oid=oid)
-        sources = [f"{self._place}/{spelled(parent)}.{spelled(called)}" for parent, called, _, _ in origins]
-        # A table that was renamed is still the same.
-        sources += [f"{self._place}/{number}" for _, _, number, stored in origins if stored]
-        definition, unseen = self._definition(oid)
+        origins = self._asked(reach.ORIGINS, oid=oid)
+        sources = self._place.sources(origins)
+        definition, unseen = self._definition(oid), self._unseen(oid)
         units = None if owner is None else owner.family
-        held = _Held(oid, there, form, tuple(sources), columns, omitted, definition, unseen, units=units)
+        held = _Held(oid, there, form, sources, columns, omitted, definition, record[0], unseen, units=units)
+        if self._asked(reach.RECORD, oid=oid) != [record]:
+            raise self._changed(table)
         self._check_readable(table)
         self._held[table] = held
         if not private:
@@ -159,6 +163,13 @@ class Postgres(Tables[_Held]):
         part."""
         return self._of(table).sources
 
+    def claims(self, table: str, known: Iterable[str]) -> list[str]:
+        """The sources that it is, and those of some books that are it by another name of its server or database; first
+        those that are in these books."""
+        sources, books = self._of(table).sources, frozenset(known)
+        self._place.check_named(table, sources, books)
+        return sorted([*sources, *self._place.aliases(sources, books)], key=lambda text: text not in books)
+
     def unseen(self, table: str) -> tuple[str, ...]:
         """Functions that a view uses and that may read tables of which the catalogs know nothing."""
         return self._of(table).unseen
@@ -171,17 +182,38 @@ class Postgres(Tables[_Held]):
             connection = self._begun()
             same = None
             with suppress(self._driver.OperationalError):
-                same = self._is_same(connection, held)
+                same = self._is_same(connection, held) and self._record(connection, held)[0] == held.record
             self._rolled_back(connection)
         if same is None:
             raise EngineUnavailable("the server did not say what the table is")
-        if not same or (held.definition and self._definition(held.oid)[0] != held.definition):
+        if not same:
             raise self._changed(table)
         return held.name + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """No files."""
         return ()
+
+    def prepare(self, statement: str) -> None:
+        """Refuse what the server cannot parse; it is not planned, for which statistics of rows are looked at."""
+        state = None
+        with self._lock:
+            connection = self._begun()
+            try:
+                self._records(connection, statement)
+                # By the protocol that takes no more than one statement, as it will be run.
+                parsed = connection.pgconn.prepare(b"", statement.encode())
+                if parsed.status != self._driver.pq.ExecStatus.COMMAND_OK:
+                    state = (parsed.error_field(self._driver.pq.DiagnosticField.SQLSTATE) or b"").decode()
+            except self._driver.OperationalError:
+                state = ""
+            finally:
+                self._rolled_back(connection)
+        # A server that is gone gives no state, and what the driver says then is no refusal of the statement.
+        if state is not None and (not state or state.startswith(("57P", "08")) or connection.closed):
+            raise EngineUnavailable(LOST)
+        if state is not None:
+            raise unrunnable("PostgreSQL", f"SQLSTATE {state}")
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
@@ -196,10 +228,11 @@ class Postgres(Tables[_Held]):
             connection = self._begun()
             lost = False
             try:
-                if not all(self._is_same(connection, held) for held in self._held.values() if held.name in statement):
-                    raise EngineUnavailable("a table changed, or can no longer be read: connect again")
+                before = self._records(connection, statement)
                 # Binary results come by the protocol that takes no more than one statement.
                 found = connection.cursor(binary=True).execute(statement.encode()).fetchall()
+                if self._records(connection, statement) != before:
+                    raise EngineUnavailable(CHANGED)
                 connection.execute("COMMIT")
                 return whole_rows(found)
             except self._driver.errors.QueryCanceled:
@@ -212,25 +245,28 @@ class Postgres(Tables[_Held]):
             finally:
                 self._rolled_back(connection)
         if lost:
-            raise EngineUnavailable("the connection to the server was lost")
+            raise EngineUnavailable(LOST)
         raise KeyboardInterrupt
 
-    def progress(self) -> float | None:
-        """Nobody knows."""
-        return None
+    def running(self) -> bool:
+        """Whether a statement is being run, for other threads to ask."""
+        return self._lock.locked()
 
     def cancel(self) -> None:
         """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
         connection = self._connection
-        if connection is not None and not connection.closed:
+        if connection is not None and not connection.closed and not self._lock.left:
             self._cancelled = True
             connection.cancel_safe(timeout=10)
 
     def close(self) -> None:
-        """Let go of the server, after the running statement."""
+        """Let go of the server, after the running statement; in a forked child, leave it to the parent."""
+        self._closed = True
+        if self._lock.left:
+            self._connection = None
+            return
         with self._lock:
-            self._closed = True
-            if self._connection is not None and not self._home.left:
+            if self._connection is not None:
                 self._connection.close()
             self._connection = None
 
@@ -257,22 +293,22 @@ class Postgres(Tables[_Held]):
         opened: psycopg.Connection[Any] = connection
         return opened
 
-    def _placed(self) -> str:
+    def _placed(self) -> Place:
         """The server and database, the same by whatever address and role they are reached."""
         info = self._opened().info
-        [(encoding, database)] = self._asked("SELECT current_setting('server_encoding'), current_database()")
+        rows = self._asked(catalog.DATABASES)
+        [(encoding, database, number)] = [(shown, name, oid) for shown, name, oid, current in rows if current]
         if encoding != "UTF8":
             raise InvalidArgument("source", encoding, "a database in UTF8", "make one with ENCODING 'UTF8'")
+        databases = frozenset(name for _, name, _, _ in rows)
         try:
-            [(server,)] = self._asked("SELECT system_identifier FROM pg_control_system()")
+            [(server,)] = self._asked("SELECT system_identifier::text FROM pg_control_system()")
         except self._driver.errors.InsufficientPrivilege:
-            server = f"{info.host}:{info.port}"
-        self._database = database
-        return f"postgres:{server}/{spelled(database)}"
+            return Place(f"{info.host}:{info.port}", database, number, databases, nameless=True)
+        return Place(server, database, number, databases)
 
     def _opened(self) -> psycopg.Connection[Any]:
-        if self._home.left:
-            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
+        self._lock.check()
         if self._connection is None or self._closed:
             raise InvalidArgument("session", "closed", "open", "connect again")
         return self._connection
@@ -301,12 +337,27 @@ class Postgres(Tables[_Held]):
         """
         columns = ", ".join(quoted(name) for name in held.form)
         try:
-            found = connection.execute(f"SELECT {columns} FROM {held.name} LIMIT 0".encode()).pgresult
+            # A plan that the server kept would fail in another way when a column has changed.
+            found = connection.execute(f"SELECT {columns} FROM {held.name} LIMIT 0".encode(), prepare=False).pgresult
         except self._driver.ProgrammingError:
             return False
         return found is not None and [*held.form.values()] == [
             (found.ftable(i), found.ftablecol(i), found.ftype(i), found.fmod(i)) for i in range(found.nfields)
         ]
+
+    def _record(self, connection: psycopg.Connection[Any], held: _Held) -> tuple[str, str]:
+        """What reading a table reaches, and which transactions wrote that."""
+        [(said, written)] = connection.execute(reach.RECORD.encode(), {"oid": held.oid}).fetchall()
+        return said, written
+
+    def _records(self, connection: psycopg.Connection[Any], statement: str) -> list[tuple[str, str]]:
+        """Those of the tables of a statement, which are what they were; their parts and views then stay so."""
+        used = [held for held in self._held.values() if held.name in statement]
+        same = all(self._is_same(connection, held) for held in used)
+        records = [self._record(connection, held) for held in used] if same else []
+        if not same or [said for said, _ in records] != [held.record for held in used]:
+            raise EngineUnavailable(CHANGED)
+        return records
 
     def _rolled_back(self, connection: psycopg.Connection[Any]) -> None:
         try:
@@ -324,12 +375,16 @@ class Postgres(Tables[_Held]):
             finally:
                 self._rolled_back(connection)
 
-    def _definition(self, oid: int) -> tuple[str, tuple[str, ...]]:
-        """A digest of what a view says, empty for a table, and functions in it that may read anything."""
-        found = self._asked(catalog.DEFINITIONS, oid=oid)
-        said = chr(0).join(text for text, _ in found)
-        unseen = [*catalog.READERS.findall(said), *(function for _, function in found if function)]
-        return f"#{sha256(said.encode()).hexdigest()[:16]}" if found else "", tuple(unseen)
+    def _definition(self, oid: int) -> str:
+        """A digest of what a view says, empty for a table."""
+        texts = [text for (text,) in self._asked(catalog.DEFINITIONS, oid=oid)]
+        return f"#{sha256(chr(0).join(texts).encode()).hexdigest()[:16]}" if texts else ""
+
+    def _unseen(self, oid: int) -> tuple[str, ...]:
+        """Functions that reading a view runs and that may read anything."""
+        rows = self._asked(reach.UNSEEN, oid=oid)
+        readers = [name for _, text in rows if text is not None for name in catalog.READERS.findall(text)]
+        return (*readers, *(function for function, _ in rows if function is not None))
 
     def _found(self, source: str) -> tuple[int, str, str]:
         schema, name = named(source)
@@ -338,7 +393,7 @@ class Postgres(Tables[_Held]):
         same = [row for row in rows if row[2] == name and row[1] == (schema or row[1])] or rows
         if len(same) != 1:
             remedy = nearest(source, [near for (near,) in self._asked(catalog.NEAR, path=self._path)])
-            raise InvalidArgument("table", source, f"the name of one table or view in {self._database}", remedy)
+            raise InvalidArgument("table", source, f"the name of one table or view in {self._place.database}", remedy)
         oid, there, called, readable = same[0]
         if not readable:
             remedy = f"GRANT SELECT on {there}.{called}, and USAGE on its schema, to the role"
@@ -346,6 +401,9 @@ class Postgres(Tables[_Held]):
         return oid, there, called
 
     def _columns(self, oid: int) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...], Form]:
+        for source, target in self._asked(catalog.CASTS):
+            bound = "made by the system, since statements use casts between its types"
+            raise InvalidArgument("cast", f"{source} AS {target}", bound, f"DROP CAST ({source} AS {target})")
         readings: dict[str, Reading] = {}
         omitted, form = [], {}
         for number, name, kind, typmod, barred, shown, known in self._asked(catalog.COLUMNS, oid=oid):
@@ -378,19 +436,10 @@ class Postgres(Tables[_Held]):
         columns, unique = [], []
         for column in held.columns:
             sql = self.dialect.text(admit(column.name, column.type))
-            ends = f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            ends = f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
             [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
             few = 0 < distinct <= LISTED
             listed = self.run(f"SELECT DISTINCT {sql} FROM {source} ORDER BY 1 NULLS LAST") if few else []
             columns.append(known_of(column, least, most, listed))
             unique += [column.name] if distinct == rows else []
         return replace(held, columns=tuple(columns), unique=tuple(unique))
-
-
-def _driver() -> Any:
-    if find_spec("psycopg") is None:
-        remedy = "pip install 'discreet[postgres]'"
-        raise InvalidArgument(
-            "source", "postgresql://…", "read with the driver psycopg, which is not installed", remedy
-        )
-    return import_module("psycopg")

@@ -12,24 +12,36 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.secrets import server_of
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["is_address", "made_from", "remedy_for", "stripped"]
+__all__ = ["driver", "is_address", "made_from", "remedy_for", "stripped"]
 
 PLACED = ("host", "port", "user", "dbname", "application_name", "client_encoding")
 """Parameters of a connection that stand elsewhere in the address, or are ours to say."""
 PATH = "SELECT setting, reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
 
 
+def driver() -> Any:
+    """The module psycopg, which is loaded when it is needed."""
+    if find_spec("psycopg") is None:
+        remedy = "pip install 'discreet[postgres]'"
+        raise InvalidArgument(
+            "source", "postgresql://…", "read with the driver psycopg, which is not installed", remedy
+        )
+    return import_module("psycopg")
+
+
 def is_address(source: object) -> bool:
     """Whether a source is the address of a server."""
-    return isinstance(source, str) and re.match(r"postgres(ql)?://", source) is not None
+    return isinstance(source, str) and re.match(r"\s*postgres(ql)?://", source, re.I) is not None
 
 
 def made_from(connection: psycopg.Connection[Any]) -> str:
@@ -57,8 +69,7 @@ def made_from(connection: psycopg.Connection[Any]) -> str:
 
 def stripped(address: str) -> str:
     """The address without user, password and options."""
-    place = re.sub(r"^[^:]+://", "", address).rpartition("@")[2]
-    return "postgresql://" + re.split(r"[?#]", place)[0]
+    return "postgresql://" + server_of(address)
 
 
 def remedy_for(failure: str) -> str:

@@ -1,11 +1,16 @@
 """What PostgreSQL's catalogs say of a table: where it is, what its columns are, and how each is read.
 
-Types come from the catalogs, never from rows. Reading a value never fails: what does not fit its type is NULL.
+Types come from the catalogs, never from rows. Reading a value never fails: what does not fit its type is NULL. What
+reads it is the system's own: between types of the system casts are the system's (`CASTS`), and a type that a role made
+is read by its output function alone, since whoever owns the type can make casts from it. Texts are read in the
+collation "C", whatever that of their column: another may take two texts for one, and which is shown depends on rows.
 
 >>> reading("age", "int4", -1)
 Reading(name='age', type='integer', sql='CAST("age" AS BIGINT)', family='number', owner='"age"')
 >>> reading("tags", "_text", -1) is None
 True
+>>> reading("mood", "enum", -1).sql
+'CASE WHEN "mood" IS NOT NULL THEN CONCAT("mood") END COLLATE "C"'
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ from discreet.core.errors import InvalidArgument
 from discreet.engines.postgres_reals import LARGEST
 from discreet.engines.schema import quoted
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import LONG_DIGITS, Decimals
 
-__all__ = ["COLUMNS", "DEFINITIONS", "NEAR", "ORIGINS", "READERS", "TABLE"]
+__all__ = ["CASTS", "COLUMNS", "DATABASES", "DEFINITIONS", "NEAR", "READERS", "TABLE"]
 __all__ += ["Form", "Reading", "named", "reading", "spelled"]
 
 Form = dict[str, tuple[int, int, int, int]]
@@ -38,6 +44,10 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'
 ORDER BY array_position(%(path)s::text[], n.nspname::text), c.oid
 """
 """Tables and views of a name, whatever the case; without a schema those in the role's path, as they come in it."""
+DATABASES = """
+SELECT pg_encoding_to_char(encoding)::text, datname::text, oid, datname = current_database() FROM pg_catalog.pg_database
+"""
+"""The databases of the server, and which of them is this one."""
 NEAR = """
 SELECT CASE WHEN n.nspname::text = ANY (%(path)s::text[]) THEN c.relname::text
        ELSE n.nspname::text || '.' || c.relname::text END
@@ -58,12 +68,17 @@ WITH RECURSIVE base AS (
   FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid AND t.typtype = 'd'
 )
 SELECT b.attnum, b.attname::text, t.oid, b.typmod, b.barred, b.shown,
-       CASE WHEN t.typtype = 'e' THEN 'enum' WHEN n.nspname = 'pg_catalog' THEN t.typname::text END
-FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace
+       CASE WHEN t.typtype = 'e' THEN 'enum' WHEN t.oid < 16384 THEN t.typname::text END
+FROM base b JOIN pg_catalog.pg_type t ON t.oid = b.oid
 WHERE t.typtype <> 'd' ORDER BY b.attnum
 """
 """Names and types of a table's columns, and why some cannot be used: reading what is computed then may fail, by what a
 row holds. A domain is what it is made of."""
+CASTS = """
+SELECT format_type(c.castsource, NULL), format_type(c.casttarget, NULL) FROM pg_catalog.pg_cast c
+WHERE c.oid >= 16384 AND c.castsource < 16384 AND c.casttarget < 16384 AND c.castmethod = 'f' ORDER BY 1, 2
+"""
+"""Casts between types of the system by functions that are not the system's; only an administrator can make them."""
 BELOW = """
 WITH RECURSIVE below(class, oid) AS (
   SELECT 'pg_catalog.pg_class'::regclass::oid, %(oid)s::oid
@@ -88,37 +103,21 @@ WITH RECURSIVE below(class, oid) AS (
 DEFINITIONS = (
     BELOW
     + """
-SELECT pg_get_viewdef(c.oid) COLLATE "C" AS said, NULL
+SELECT pg_get_viewdef(c.oid) COLLATE "C" AS said
 FROM below JOIN pg_catalog.pg_class c ON below.class = 'pg_catalog.pg_class'::regclass AND c.oid = below.oid
 WHERE c.relkind IN ('v', 'm')
 UNION ALL
 SELECT CASE WHEN p.prokind <> 'a' THEN pg_get_functiondef(p.oid)
-       ELSE (SELECT a::text FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid::oid = p.oid) END,
-       CASE WHEN NOT (p.prokind = 'a' OR to_jsonb(p) ->> 'prosqlbody' IS NOT NULL
-                      OR l.lanname::text IN ('c', 'internal') AND p.provolatile = 'i') THEN p.proname::text END
+       ELSE (SELECT a::text FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid::oid = p.oid) END
 FROM below JOIN pg_catalog.pg_proc p ON below.class = 'pg_catalog.pg_proc'::regclass AND p.oid = below.oid
-JOIN pg_catalog.pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384
+WHERE p.oid >= 16384
 ORDER BY said
 """
 )
-"""What a view, and the views and functions it uses, say, nothing for a table; and the name of a function of which the
-catalogs do not know what it reads. They do of bodies that the server has parsed (BEGIN ATOMIC); functions that only an
-administrator can make are believed to read nothing if they say so (IMMUTABLE)."""
+"""What a view, and the views and functions it uses, say, nothing for a table: by a digest of it questions are known in
+the books, so it stays as it is."""
 READERS = re.compile(r"\b((?:query|table|schema|database|cursor)_to_xml\w*|ts_(?:stat|rewrite)|lo_?get|pg_read_\w+)\(")
 """Functions of the system that read what a text or a number names."""
-ORIGINS = (
-    BELOW[:-2]
-    + """
-), above(oid) AS (
-  SELECT oid FROM below WHERE class = 'pg_catalog.pg_class'::regclass
-  UNION SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.oid
-)
-SELECT n.nspname::text, c.relname::text, c.oid, c.relkind IN ('r', 'p', 'f')
-FROM above JOIN pg_catalog.pg_class c ON c.oid = above.oid
-JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace ORDER BY above.oid <> %(oid)s, 1, 2
-"""
-)
-"""The table itself, what it reads if it is a view, their parts, and what they are parts of."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,11 @@ def reading(name: str, kind: str | None, typmod: int) -> Reading | None:
         plain = column if kind == "float8" else f"CAST({column} AS FLOAT8)"
         return Reading(name, "real", plain, "real", f"CASE WHEN ABS({plain}) <= {LARGEST} THEN {plain} END")
     if kind in ("text", "varchar", "bpchar", "uuid", "enum"):
-        text = f'CAST({column} AS TEXT) COLLATE "C"'
+        # CONCAT takes any type by its output function and looks for no cast; of NULL it makes an empty text.
+        shown = (
+            f"CAST({column} AS TEXT)" if kind != "enum" else f"CASE WHEN {column} IS NOT NULL THEN CONCAT({column}) END"
+        )
+        text = f'{shown} COLLATE "C"'
         return Reading(name, "text", text, kind if kind in ("uuid", "enum") else "text", text)
     if kind == "timestamptz":
         return Reading(name, "timestamp", f"({column} AT TIME ZONE 'UTC')", kind, column)
@@ -178,7 +181,8 @@ def reading(name: str, kind: str | None, typmod: int) -> Reading | None:
 
 
 def _numeric(name: str, column: str, typmod: int) -> Reading:
-    """Decimals without places after the point are whole numbers if they all fit; others are doubles. All may be NaN."""
+    """Decimals without places after the point are whole numbers if they all fit; others are whole numbers of their
+    units if they have at most 38 digits, and else, or where the type does not say, doubles. All may be NaN."""
     # Infinite and NaN less itself is NaN.
     owner = f"CASE WHEN {column} - {column} = 0 THEN {column} END"
     precision, scale = ((typmod - 4) >> 16) & 0xFFFF, (((typmod - 4) & 0x7FF) ^ 1024) - 1024
@@ -186,6 +190,13 @@ def _numeric(name: str, column: str, typmod: int) -> Reading:
         most = 10**DIGITS
         whole = f"CASE WHEN {column} BETWEEN -{most} AND {most} THEN CAST({column} AS BIGINT) END"
         return Reading(name, "integer", whole, "number", owner)
+    decimals = Decimals.named(f"decimal({precision},{scale})") if typmod >= 4 else None
+    if decimals is not None:
+        form = "BIGINT" if precision <= LONG_DIGITS else "NUMERIC(38, 0)"
+        units = f"CAST({column} * {10**scale} AS {form})"
+        most = f"{'9' * decimals.whole_digits}.{'9' * scale}"
+        fits = f"{column} BETWEEN -{most} AND {most}"
+        return Reading(name, decimals, f"CASE WHEN {fits} THEN {units} END", "number", owner)
     size = f"ABS({column})"
     fits = f"WHEN {size} <= 1e-323 THEN 0 WHEN {size} <= 1.7976931348623157e308 THEN CAST({column} AS FLOAT8)"
     return Reading(name, "real", f"CASE {fits} END", "number", owner)

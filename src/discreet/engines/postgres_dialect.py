@@ -30,10 +30,12 @@ from discreet.engines import postgres_reals as reals
 from discreet.engines.postgres_reals import UNLIMITED, Piece, bound, either
 from discreet.engines.postgres_texts import capitals, matching, small, trimmed
 from discreet.engines.schema import text as quoted_text
+from discreet.sql import units
 from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import DIGITS
 from discreet.sql.dialect import Dialect, quoted
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER, ROWS
 from discreet.sql.signature import WIDE, Node
 
 __all__ = ["STORED", "PostgresDialect"]
@@ -55,6 +57,7 @@ TYPES = {
     exp.DType.TIMESTAMPNTZ: "TIMESTAMP",
     WIDE: "NUMERIC",
 }
+SYMBOLS: Mapping[type[Node], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 Write = Callable[[Any], Piece]
 
 
@@ -83,7 +86,7 @@ class PostgresDialect(Dialect):
 
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""
-        return f"({self.tables[name]}) AS {self.identifier(name)}"
+        return f"({self.tables[name]}) AS {self.identifier(ROWS)}"
 
     def owner(self, unit: str) -> str:
         """A column of its own."""
@@ -121,6 +124,10 @@ class PostgresDialect(Dialect):
         inside = f"CASE WHEN {value} BETWEEN -{most} AND {most} THEN {value} END"
         large = f" ELSE {_scaled_sum(function, value)}" if function in ("SUM", "AVG") else ""
         return f"CASE WHEN COUNT({value}) = COUNT({inside}) THEN {function}({inside} ORDER BY {value}){large} END"
+
+    def units_total(self, value: str, wide: bool) -> str:
+        """The sum of units of decimals, NULL where it has more than 38 digits."""
+        return f"CASE WHEN ABS(SUM({value})) < {10**DIGITS} THEN SUM({value}) END" if wide else f"SUM({value})"
 
     def quantile(self, value: str, rank: float) -> str:
         """The quantile of numbers, between two of them where it falls there."""
@@ -213,7 +220,11 @@ def _cast(node: exp.Cast) -> Piece:
         return Piece(f"{kind.lower()} {_text(known)}")
     if isinstance(value, exp.Null):
         return Piece(f"CAST(NULL AS {kind})", 0, 0)
+    if node.args.get("source") == "digits":
+        return _held_digits(value)
     inner = written(value)
+    if node.args.get("source") == "units":
+        return Piece(f"CAST({inner.sql} AS {kind})", 0, 127)
     if node.args.get("source") == "boolean" and kind in ("BIGINT", "FLOAT8"):
         choice = bound(lambda b: f"CASE WHEN {b} THEN 1 WHEN NOT {b} THEN 0 END", inner)
         return Piece(f"CAST({choice} AS {kind})", 0, 1)
@@ -222,6 +233,14 @@ def _cast(node: exp.Cast) -> Piece:
         return Piece(f'({shown} COLLATE "C")')
     # All that is cast to a double without fail is a whole number.
     return Piece(f"CAST({inner.sql} AS {kind})", 0, 64)
+
+
+def _held_digits(node: Node) -> Piece:
+    """Arithmetic on two whole numbers of 38 digits, NULL where the result has more: the server's own know no end."""
+    operator, *sides = units.sides(node)
+    left, right = (f"CAST({_sql(side)} AS NUMERIC)" for side in sides)
+    result = Piece(f"({left} {SYMBOLS[operator]} {right})")
+    return Piece(bound(lambda x: f"CASE WHEN ABS({x}) < {10**DIGITS} THEN {x} END", result))
 
 
 def _try_cast(node: exp.TryCast) -> Piece:

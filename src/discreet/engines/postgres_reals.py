@@ -18,6 +18,11 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import sha256
+
+from discreet.sql.catalog import RESERVED
+from discreet.sql.dialect import quoted
+from discreet.sql.naming import ROWS
 
 __all__ = [
     "INFINITY",
@@ -67,13 +72,21 @@ LARGEST = literal(sys.float_info.max).sql
 
 
 def bound(make: Callable[..., str], *values: Piece) -> str:
-    """SQL that uses each of the values any number of times; long ones are computed once, under a name."""
-    names = [v.sql if len(v.sql) <= SHORT else f'"discreet {chr(97 + i)}"' for i, v in enumerate(values)]
-    named = [f"{v.sql} AS {name}" for v, name in zip(values, names, strict=True) if len(v.sql) > SHORT]
+    """SQL that uses each of the values any number of times; long ones are computed once, under a name.
+
+    The name is a digest of what it stands for: in whatever scope, two things of one name are the same thing.
+    """
+    names = [v.sql if len(v.sql) <= SHORT else quoted(f"{RESERVED}{_digest(v.sql)}") for v in values]
+    long = {name: v.sql for name, v in zip(names, values, strict=True) if len(v.sql) > SHORT}
+    named = [f"{sql} AS {name}" for name, sql in long.items()]
     if not named:
         return make(*names)
     # OFFSET 0 keeps the planner from putting the expressions back in.
-    return f'(SELECT {make(*names)} FROM (SELECT {", ".join(named)} OFFSET 0) AS "discreet v")'
+    return f"(SELECT {make(*names)} FROM (SELECT {', '.join(named)} OFFSET 0) AS {quoted(ROWS)})"
+
+
+def _digest(sql: str) -> str:
+    return sha256(sql.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def either(*values: Piece) -> tuple[int, int]:

@@ -1,7 +1,12 @@
 """Spark as an engine: tables of a session and its frames, read where they are.
 
 The statement of a question is one SELECT without functions of Python; it runs on the cluster and only its totals come
-back, as Arrow. Settings that would change what it means are looked at before it runs.
+back, as Arrow. Settings that would change what it means are looked at before it runs (`spark_settings.py`).
+
+What is read is the plan that was looked at, not a name that somebody may give to something else on the way: tables are
+resolved for each statement, compared with what they were when the session began, and put into the statement as frames.
+A frame is the one that was given. Over Spark Connect a plan is resolved by the server whenever it is used, so there
+what was compared before a run is compared once more after it.
 
 A session is given as it is, or by its address: `spark://…` for a cluster, `sc://…` for Spark Connect. Needs Java and
 the driver: `pip install 'discreet[spark]'`.
@@ -14,48 +19,45 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock, Timer
+from threading import Timer
 from typing import Any
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.core.processes import Home
+from discreet.core.processes import HomeLock
 from discreet.engines import spark_catalog as catalog
-from discreet.engines.engine import LISTED, LOOKED_AT
+from discreet.engines import spark_files as stored
+from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
 from discreet.engines.engine import known as known_of
 from discreet.engines.spark_catalog import Reading
 from discreet.engines.spark_dialect import SparkDialect, identifier
+from discreet.engines.spark_files import Footers
 from discreet.engines.spark_jobs import Jobs, jobs_of, number, unsaid
-from discreet.engines.spark_sessions import is_address, is_alive, is_interrupted, is_spark_frame, opened, unless_lost
+from discreet.engines.spark_names import marked, tables
+from discreet.engines.spark_sessions import (
+    is_address,
+    is_alive,
+    is_connect,
+    is_interrupted,
+    is_spark_frame,
+    opened,
+    unless_lost,
+)
+from discreet.engines.spark_settings import TIMEOUT, check_settings
 from discreet.engines.tables import Tables, check_types, whole_rows
-from discreet.sql.catalog import Column, Type
+from discreet.sql.catalog import Column, Type, is_number
 from discreet.sql.dialect import Dialect
 from discreet.sql.functions import admit
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER
 
 __all__ = ["Spark", "named"]
 
 OLDEST = 4
 """The first version that will do."""
-NEEDED = {
-    "spark.sql.groupByOrdinal": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.legacy.exponentLiteralAsDecimal.enabled": "false",
-    "spark.sql.legacy.literal.pickMinimumPrecision": "true",
-    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-    "spark.sql.path.enabled": "false",
-}
-"""What statements rely on: the settings as they are unless somebody changes them. With a path, functions of a schema
-could stand in for those of Spark."""
-REBASED = tuple(f"spark.sql.{kind}RebaseModeInRead" for kind in ("parquet.datetime", "parquet.int96", "avro.datetime"))
-"""Settings by which one date of long ago could make a statement fail."""
-TIMEOUT = "spark.discreet.timeout"
-"""The setting for how many seconds a statement may take."""
+CHANGED = "a table changed, or can no longer be read: connect again"
 
 
 def named(table: object) -> str:
@@ -67,14 +69,27 @@ def named(table: object) -> str:
 class _Held:
     name: str
     frame: Any
-    view: bool
+    given: bool
+    """Whether it was given as a frame, and not by a name."""
+    schema: Any
     identity: str
     sources: tuple[str, ...]
     paths: tuple[Path, ...]
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
     definition: str
-    folders: frozenset[str]
+    plan: str
+    """What is read, where that is more than a table: the plan of a view or frame."""
+    roots: tuple[str, ...]
+    """Where the tables lie that it reads."""
+    relations: str
+    """The lines of its plan that stand for files."""
+    failing: frozenset[str]
+    """Columns of its files that cannot be read without fail."""
+    barred: Mapping[str, str]
+    """Which of its own columns those are, and why."""
+    private: bool
+    folders: frozenset[str] = frozenset()
     unique: tuple[str, ...] = ()
     units: str | None = None
 
@@ -88,10 +103,9 @@ class Spark(Tables[_Held]):
         self.dialect: Dialect = self._dialect
         self._own = is_address(source)
         self._session: Any = opened(str(source)) if self._own else getattr(source, "sparkSession", source)
-        self._views: list[str] = []
-        self._lock = Lock()
-        self._home = Home()
+        self._lock = HomeLock()
         self._jobs: Jobs | None = None
+        self._footers = Footers(self._session)
         self._cancelled = False
         if not is_alive(self._session):
             remedy = "make a new one: SparkSession.builder.getOrCreate()"
@@ -99,7 +113,7 @@ class Spark(Tables[_Held]):
         version = str(self._session.version)
         if int(version.split(".")[0]) < OLDEST:
             raise InvalidArgument("source", f"Spark {version}", f"version {OLDEST} or later", "use a newer one")
-        self._check_settings()
+        check_settings(self._session)
 
     def __repr__(self) -> str:
         return f"Spark({', '.join(self._held)})"
@@ -121,8 +135,8 @@ class Spark(Tables[_Held]):
         text) become NULL.
         """
         self._check_new(table)
-        held = self._resolved(table, source)
-        readings, omitted = _columns(held.frame)
+        held = self._source(table, source, private)
+        readings, omitted = catalog.columns(held.frame, held.barred)
         check_types(table, types, readings, "on Spark")
         shown = [f"{read.sql} AS {identifier(read.name)}" for read in readings.values()]
         owner = None if unit is None else self._owner(table, unit, readings, omitted)
@@ -152,35 +166,56 @@ class Spark(Tables[_Held]):
         """Where the table is, since its books are also those of views and frames over the same files, and a digest of
         what those say; refused if that, or a column, is something else by now, or a view reads what lies elsewhere."""
         held = self._of(table)
-        if not held.view:
-            session = self._alive()
-            with unless_lost(session):
-                same = self._is_same(session, held)
-            if not same:
-                raise self._changed(table)
+        session = self._alive()
+        with self._lock, unless_lost(session):
+            same = self._looked_up(session, held) is not None
+        if not same:
+            raise self._changed(table)
         return held.identity + held.definition
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """Its files, as far as they are on this machine."""
         return self._of(table).paths
 
+    def prepare(self, statement: str) -> None:
+        """Refuse what Spark cannot analyze under the settings of the session; it is not optimized, for which rows of
+        frames may be looked at."""
+        _check_selects(statement)
+        code = None
+        with self._lock:
+            session = self._alive()
+            with unless_lost(session):
+                check_settings(session)
+                try:
+                    with unsaid():
+                        _check_functions(session, statement)
+                        _ = self._resolved(session, statement).schema
+                except (EngineUnavailable, InvalidArgument):
+                    raise
+                except Exception as error:
+                    if not is_alive(session):
+                        raise
+                    code = str(error.getCondition() if hasattr(error, "getCondition") else type(error).__name__)
+        if code is not None:
+            raise unrunnable("Spark", code)
+
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """All rows of one SELECT. Stopped by `cancel` or a signal, it raises KeyboardInterrupt: nothing has failed.
 
         A session that is lost raises EngineUnavailable; what fails for want of time or room may be due to the data.
         """
-        if not re.match(r"\s*(SELECT|WITH)\b", statement):
-            raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+        _check_selects(statement)
         with self._lock:
             self._cancelled = False
             session = self._alive()
             lost, before = False, sys.exception()
             try:
-                self._check_settings()
+                check_settings(session)
                 _check_functions(session, statement)
                 with unsaid(), self._running(session):
-                    frame = session.sql(statement)
+                    frame = self._resolved(session, statement)
                     found = frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).toArrow()
+                    self._check_still(session, statement)
                     return whole_rows(zip(*(column.to_pylist() for column in found.columns), strict=True))
             except InvalidArgument as error:
                 raise EngineUnavailable(str(error)) from None
@@ -194,25 +229,25 @@ class Spark(Tables[_Held]):
             raise EngineUnavailable("the session of Spark was lost")
         raise KeyboardInterrupt
 
-    def progress(self) -> float | None:
-        """How many of the tasks that are known of are done, from 0 to 1, for other threads to ask."""
+    def running(self) -> bool:
+        """Whether a statement is being run, for other threads to ask."""
         jobs = self._jobs
-        return None if jobs is None else jobs.progress()
+        return jobs is not None and not self._lock.left and jobs.begun()
 
     def cancel(self) -> None:
         """Stop the running statement, if there is one; its `run` raises KeyboardInterrupt."""
         jobs = self._jobs
-        if jobs is not None:
+        if jobs is not None and not self._lock.left:
             self._cancelled = True
             jobs.cancel()
 
     def close(self) -> None:
         """Let go of the session; one that was opened for an address is left to others who share it."""
+        if self._lock.left:
+            self._session = None
+            return
         with self._lock:
-            session, self._session = self._session, None
-            if session is not None and not self._home.left and is_alive(session):
-                for view in self._views:
-                    session.catalog.dropTempView(view)
+            self._session = None
 
     @contextmanager
     def _running(self, session: Any) -> Iterator[None]:
@@ -235,58 +270,94 @@ class Spark(Tables[_Held]):
                 timer.cancel()
 
     def _alive(self) -> Any:
-        if self._home.left:
-            raise InvalidArgument("session", "opened before a fork", "opened in the process that asks", "connect again")
+        self._lock.check()
         if self._session is None:
             raise InvalidArgument("session", "closed", "open", "connect again")
         return self._session
 
-    def _check_settings(self) -> None:
-        for name, wanted in NEEDED.items():
-            found = str(self._session.conf.get(name, wanted)).lower()
-            if found != wanted:
-                raise InvalidArgument(name, found, wanted, f"spark.conf.set({name!r}, {wanted!r})")
-        for name in REBASED:
-            if str(self._session.conf.get(name, "corrected")).lower() == "exception":
-                remedy = f"spark.conf.set({name!r}, 'CORRECTED')"
-                raise InvalidArgument(name, "exception", "corrected or legacy, which fail on no date", remedy)
-        allowed = str(self._session.conf.get(TIMEOUT, "1"))
-        if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]+)?", allowed):
-            raise InvalidArgument(TIMEOUT, allowed, "a number of seconds", f"spark.conf.set({TIMEOUT!r}, '600')")
-
-    def _resolved(self, table: str, source: object) -> _Held:
+    def _source(self, table: str, source: object, private: bool) -> _Held:
         """The source with its rows and where they come from; what its columns are is seen later."""
         session = self._alive()
         if is_spark_frame(source):
             frame: Any = source
             if frame.sparkSession is not session:
                 raise InvalidArgument("source", table, "a frame of the same session", "make all of them in one session")
-            name = f"discreet_{number()}"
-            frame.createOrReplaceTempView(name)
-            self._views.append(name)
-            view, name, identity = True, identifier(name), f"memory:{table}"
+            given, name, identity = True, identifier(f"discreet_{number()}"), f"memory:{table}"
         elif isinstance(source, str) and not is_address(source):
             name, frame = catalog.found(session, source)
-            view, identity = False, catalog.place(session, name)
+            given, identity = False, catalog.place(session, name)
         else:
-            given = "an address" if isinstance(source, str) else type(source).__name__
+            kind = "an address" if isinstance(source, str) else type(source).__name__
             remedy = 'write private={"orders": dc.Private("schema.orders")}, or give a frame of Spark'
-            raise InvalidArgument("source", given, "a table or frame of the same session of Spark", remedy)
-        files = _files(frame)
+            raise InvalidArgument("source", kind, "a table or frame of the same session of Spark", remedy)
+        files, shown = stored.listed(frame) or [], catalog.numbered(session, frame)
+        failing: dict[str, str] = {}
+        if private:
+            stored.check_kinds(shown)
+            failing = self._footers.failing(files, stored.kinds(frame))
+        barred = stored.outputs(shown, stored.unread(shown, failing))
         sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
-        said = catalog.digest(catalog.plan(session, name), *sources) if view else catalog.definition(session, name)
-        folders = catalog.folders(files)
-        return _Held(name, frame, view, identity, sources, catalog.local(files), (), (), said, folders)
+        paths = catalog.local(files)
+        said = _digest(session, frame, name, sources) if given else catalog.definition(session, name)
+        plan = catalog.plan_of(session, frame) if said else ""
+        roots = catalog.places(session, stored.tables(shown)) if said else (identity,)
+        lines = stored.relations(shown), frozenset(failing), barred
+        held = _Held(
+            name, frame, given, frame.schema, identity, sources, paths, (), (), said, plan, roots, *lines, private
+        )
+        return replace(held, folders=_folders(held, files) | {*roots})
 
-    def _is_same(self, session: Any, held: _Held) -> bool:
-        """Whether a table is still where and what it was."""
+    def _looked_up(self, session: Any, held: _Held) -> Any:
+        """The rows of a table as they are resolved now; None if it is not still where and what it was.
+
+        A plan in this process stays what it is, and a frame is one; the server of Spark Connect resolves it anew. The
+        files of a plan are found anew each time: a partition may lie anywhere.
+        """
+        if held.given and not is_connect(session):
+            return held.frame if self._lies_still(held, held.frame) else None
         try:
-            frame = catalog.found(session, held.name)[1]
+            frame = held.frame if held.given else catalog.found(session, held.name)[1]
         except InvalidArgument:
+            return None
+        same = frame.schema == held.schema and catalog.plan_of(session, frame, views=not held.plan) == held.plan
+        same = same and (held.given or catalog.place(session, held.name) == held.identity)
+        return frame if same and self._lies_still(held, frame) else None
+
+    def _lies_still(self, held: _Held, frame: Any) -> bool:
+        """Whether all files of a frame are in folders that it had, and none of them is one to fail on."""
+        files = stored.listed(frame)
+        if files is None:
+            return not held.relations
+        if not _folders(held, files) <= held.folders:
             return False
-        same = frame.schema == held.frame.schema and catalog.place(session, held.name) == held.identity
-        same = same and (not held.definition or catalog.folders(_files(frame)) <= held.folders)
-        return same and catalog.definition(session, held.name) == held.definition
+        return not held.private or self._footers.failing(files, stored.kinds(frame)).keys() <= held.failing
+
+    def _frames(self, session: Any, statement: str) -> dict[str, Any]:
+        """The tables of a statement by their names in it; raises if one of them is something else by now."""
+        frames = {held.name: self._looked_up(session, held) for held in self._used(statement)}
+        if any(frame is None for frame in frames.values()):
+            raise EngineUnavailable(CHANGED)
+        return frames
+
+    def _used(self, statement: str) -> list[_Held]:
+        known = {held.name: held for held in self._held.values()}
+        return [known[name] for name in tables(statement, known)]
+
+    def _check_still(self, session: Any, statement: str) -> None:
+        """That what a statement has read is what was compared before: on a server its plans, and everywhere its
+        files."""
+        if is_connect(session):
+            self._frames(session, statement)
+        elif not all(self._lies_still(held, held.frame) for held in self._used(statement)):
+            raise EngineUnavailable(CHANGED)
+
+    def _resolved(self, session: Any, statement: str) -> Any:
+        """A statement whose tables are the frames that were looked at."""
+        frames = self._frames(session, statement)
+        if not frames:
+            return session.sql(statement)
+        marks = {name: f"t{place}" for place, name in enumerate(frames)}
+        return session.sql(marked(statement, marks), **dict(zip(marks.values(), frames.values(), strict=True)))
 
     def _owner(
         self, table: str, unit: str, readings: Mapping[str, Reading], omitted: Iterable[tuple[str, str]]
@@ -302,7 +373,7 @@ class Spark(Tables[_Held]):
         source = self.dialect.table(table)
         admitted = [self.dialect.text(admit(column.name, column.type)) for column in held.columns]
         ends = [
-            f"MIN({sql}), MAX({sql})" if column.type in ("integer", "real") else "NULL, NULL"
+            f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
             for column, sql in zip(held.columns, admitted, strict=True)
         ]
         asked = ", ".join(f"COUNT(DISTINCT {sql}), {both}" for sql, both in zip(admitted, ends, strict=True))
@@ -325,6 +396,21 @@ class Spark(Tables[_Held]):
         return replace(held, columns=tuple(columns), unique=tuple(unique))
 
 
+def _digest(session: Any, frame: Any, name: str, sources: Iterable[str]) -> str:
+    """What a frame reads and does, by which questions about it are known in the books."""
+    view = name.strip("`")
+    frame.createOrReplaceTempView(view)
+    try:
+        return catalog.digest(catalog.plan(session, name), *sources)
+    finally:
+        session.catalog.dropTempView(view)
+
+
+def _check_selects(statement: str) -> None:
+    if not re.match(r"\s*(SELECT|WITH)\b", statement):
+        raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
+
+
 def _check_functions(session: Any, statement: str) -> None:
     """That no function of the session has the name of one that a statement uses: some versions would take that."""
     own = {str(row[0]).lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
@@ -332,26 +418,5 @@ def _check_functions(session: Any, statement: str) -> None:
         raise InvalidArgument("function", name, "that of Spark", f"DROP TEMPORARY FUNCTION {name}")
 
 
-def _columns(frame: Any) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
-    readings: dict[str, Reading] = {}
-    omitted = []
-    names = Counter(column.name.lower() for column in frame.schema.fields)
-    for column in frame.schema.fields:
-        kind = column.dataType.simpleString()
-        read = None if "${" in column.name else catalog.reading(column.name, kind)
-        if read is None or names[column.name.lower()] > 1:
-            # Of two with one name Spark reads neither.
-            omitted.append((column.name, kind if read is None else "a name twice"))
-        else:
-            readings[column.name.lower()] = read
-    if not readings:
-        raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
-    return readings, tuple(omitted)
-
-
-def _files(frame: Any) -> list[str]:
-    """The files that a frame reads, as far as Spark knows."""
-    try:
-        return sorted(frame.inputFiles())
-    except Exception:
-        return []
+def _folders(held: _Held, files: Iterable[str]) -> frozenset[str]:
+    return frozenset(stored.folder(file, held.roots, held.relations) for file in files)

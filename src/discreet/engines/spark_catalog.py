@@ -13,7 +13,8 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,34 +23,41 @@ from urllib.parse import unquote, urlsplit
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.spark_dialect import double, identifier
+from discreet.engines.spark_files import place_of
 from discreet.engines.spark_moments import in_utc
 from discreet.sql.catalog import Type, nearest
+from discreet.sql.decimals import DIGITS, LONG_DIGITS, Decimals
 
 __all__ = [
     "Reading",
+    "columns",
     "definition",
     "digest",
-    "folders",
     "found",
     "local",
     "named",
+    "numbered",
     "place",
+    "places",
     "plan",
+    "plan_of",
     "quoted",
     "reading",
     "sources",
 ]
 
-DIGITS = 18
-"""So many digits fit in 64 bits."""
 LARGEST = double(1.7976931348623157e308)
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MANY = 100
 """Files that are named one by one."""
 WHOLE = {"spark.sql.maxPlanStringLength": "2000000000", "spark.sql.debug.maxToStringFields": "1000000"}
 """Settings under which all of a plan is shown."""
+PLAIN = {"spark.sql.redaction.string.regex": "(?!)"}
+"""Under which nothing in it is replaced by stars."""
 VIEW = re.compile(r"View \((`[^,]*`), \[")
 """How a plan names the views it reads."""
+NUMBER = re.compile(r"#\d+L?")
+"""How a plan tells columns of one name apart."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,14 @@ def reading(name: str, kind: str) -> Reading | None:
         return Reading(name, "integer", whole, "integer", whole)
     if form == "decimal":
         precision, scale = map(int, kind[len("decimal(") : -1].split(","))
-        if scale == 0 and precision <= DIGITS:
+        if scale == 0 and precision <= LONG_DIGITS:
             return Reading(name, "integer", f"CAST({column} AS BIGINT)", "integer", f"CAST({column} AS BIGINT)")
-        return Reading(name, "real", f"CAST({column} AS DOUBLE)", kind, column)
+        # A file may hold more digits than its type says, on which arithmetic fails.
+        most = "9" * (precision - scale) + ("." + "9" * scale if scale else "")
+        ends = [f"CAST('{sign}{most}' AS {kind.upper()})" for sign in ("-", "")]
+        guarded = f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {{}} END"
+        units, owner = guarded.format(_units(column, precision, scale)), guarded.format(column)
+        return Reading(name, Decimals.of(precision, scale), units, kind, owner)
     if kind in ("float", "double"):
         plain = column if kind == "double" else f"CAST({column} AS DOUBLE)"
         owner = f"CASE WHEN {plain} BETWEEN -{LARGEST} AND {LARGEST} THEN {plain} END"
@@ -96,6 +109,34 @@ def reading(name: str, kind: str) -> Reading | None:
     plain_types: dict[str, Type] = {"boolean": "boolean", "date": "date", "timestamp_ntz": "timestamp"}
     known = plain_types.get(kind)
     return None if known is None else Reading(name, known, column, known, column)
+
+
+def columns(frame: Any, barred: Mapping[str, str]) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
+    """How the columns of a frame are read, and why some cannot be; those `barred` have a reason already."""
+    readings: dict[str, Reading] = {}
+    omitted = []
+    names = Counter(column.name.lower() for column in frame.schema.fields)
+    for column in frame.schema.fields:
+        kind = column.dataType.simpleString()
+        reason = barred.get(column.name.lower())
+        read = None if "${" in column.name or reason else reading(column.name, kind)
+        if read is None or names[column.name.lower()] > 1:
+            # Of two with one name Spark reads neither.
+            omitted.append((column.name, reason or (kind if read is None else "a name twice")))
+        else:
+            readings[column.name.lower()] = read
+    if not readings:
+        raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
+    return readings, tuple(omitted)
+
+
+def _units(column: str, precision: int, scale: int) -> str:
+    """The whole number of units that a decimal is. Spark keeps all digits of a product of up to 38 of them; of others
+    the digits are written down."""
+    form = "BIGINT" if precision <= LONG_DIGITS else f"DECIMAL({DIGITS},0)"
+    if precision + scale + 2 <= DIGITS:
+        return f"CAST({column} * CAST('{10**scale}' AS DECIMAL({scale + 1},0)) AS {form})"
+    return f"CAST(REPLACE(REPLACE(FORMAT_NUMBER({column}, {scale}), ',', ''), '.', '') AS {form})"
 
 
 def named(table: object) -> tuple[str, ...]:
@@ -150,9 +191,20 @@ def place(session: Any, name: str) -> str:
     for row in rows[start:]:
         said.setdefault(row[0], row[1])
     if said.get("Type") != "VIEW" and said.get("Location"):
-        return _source(said["Location"])
+        return place_of(said["Location"])
     called = [said[part] for part in ("Catalog", "Database", "Table") if said.get(part)] or [name]
     return "spark:" + ".".join(called)
+
+
+def places(session: Any, tables: Iterable[str]) -> tuple[str, ...]:
+    """Where tables lie that a plan names, without quotes; of one that is not found by that, its name."""
+    found = []
+    for table in dict.fromkeys(tables):
+        try:
+            found.append(place(session, quoted(table.split("."))))
+        except Exception:
+            found.append(f"spark:{table}")
+    return tuple(found)
 
 
 def definition(session: Any, name: str) -> str:
@@ -171,6 +223,19 @@ def plan(session: Any, view: str) -> str:
     return _analyzed(session, view).replace(view.strip("`"), "")
 
 
+def plan_of(session: Any, frame: Any, views: bool = False) -> str:
+    """What a frame reads and does as it is resolved now; with `views`, nothing unless there is a view in it."""
+    shown = NUMBER.sub("", numbered(session, frame))
+    # The name under which it stands in the statement, and numbers of what is in memory, are new each time.
+    same = re.sub(r"_pyspark_\w+", "", shown)
+    return "" if views and not VIEW.search(same.replace("View (``", "")) else same
+
+
+def numbered(session: Any, frame: Any) -> str:
+    """The plan of a frame, with the numbers by which its columns are told apart."""
+    return _explained(session, "EXPLAIN EXTENDED SELECT * FROM {frame}", WHOLE | PLAIN, frame=frame)
+
+
 def digest(*said: str) -> str:
     """A few letters that stand for texts."""
     return f"#{sha256(chr(0).join(said).encode()).hexdigest()[:16]}"
@@ -178,16 +243,20 @@ def digest(*said: str) -> str:
 
 def _analyzed(session: Any, name: str) -> str:
     """The plan that reads all of a table or view; its columns are numbered anew each time, so without their numbers."""
-    before = {setting: session.conf.get(setting, None) for setting in WHOLE}
+    return NUMBER.sub("", _explained(session, f"EXPLAIN EXTENDED SELECT * FROM {name}", WHOLE))
+
+
+def _explained(session: Any, statement: str, settings: Mapping[str, str], **frames: Any) -> str:
+    before = {setting: session.conf.get(setting, None) for setting in settings}
     try:
-        for setting, value in WHOLE.items():
+        for setting, value in settings.items():
             session.conf.set(setting, value)
-        (shown,) = session.sql(f"EXPLAIN EXTENDED SELECT * FROM {name}").collect()[0]
+        (shown,) = session.sql(statement, **frames).collect()[0]
     finally:
         for setting, old in before.items():
             session.conf.unset(setting) if old is None else session.conf.set(setting, old)
-    analyzed = shown.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
-    return re.sub(r"#\d+L?", "", analyzed)
+    analyzed: str = shown.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    return analyzed
 
 
 def _texts(session: Any, view: str) -> list[tuple[str, str]]:
@@ -212,12 +281,7 @@ def sources(files: Sequence[str]) -> tuple[str, ...]:
     few = files if len(files) <= MANY else []
     parted = [file for file in files if len(files) > 1 or "=" in file.split("/")[-2]]
     folders = [_folder(file) for file in parted if not few or urlsplit(file).scheme not in ("", "file")]
-    return tuple(dict.fromkeys([_source(address) for address in (*few, *folders)]))
-
-
-def folders(files: Iterable[str]) -> frozenset[str]:
-    """Those of the tables that files belong to."""
-    return frozenset(map(_folder, files))
+    return tuple(dict.fromkeys([place_of(address) for address in (*few, *folders)]))
 
 
 def _folder(file: str) -> str:
@@ -226,11 +290,3 @@ def _folder(file: str) -> str:
     while folders and "=" in folders[-1]:
         folders.pop()
     return "/".join(folders)
-
-
-def _source(address: str) -> str:
-    """Where data lies; credentials in an address are left out."""
-    parts = urlsplit(address)
-    if parts.scheme in ("", "file"):
-        return f"file:{unquote(parts.path).rstrip('/')}"
-    return f"spark:{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"

@@ -29,9 +29,11 @@ from discreet.core.errors import Unsupported
 from discreet.engines import spark_moments as moments
 from discreet.engines import spark_texts as texts
 from discreet.engines.letters import changed
+from discreet.sql import units
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import DIGITS
 from discreet.sql.dialect import Dialect
-from discreet.sql.relations import OWNER
+from discreet.sql.naming import OWNER, ROWS
 from discreet.sql.signature import WIDE, Node
 
 __all__ = ["SparkDialect", "double", "identifier"]
@@ -43,12 +45,16 @@ TYPES = {
     exp.DType.TEXT: "STRING",
     exp.DType.DATE: "DATE",
     exp.DType.TIMESTAMPNTZ: moments.MOMENT,
+    WIDE: f"DECIMAL({DIGITS},0)",
 }
 LOWEST = "(-9223372036854775808L)"
 WHOLE = 2.0**52
 """From here on, doubles are whole numbers."""
 HALF = 15
 """Bits of a product that are summed apart from those above: of up to 2^48 rows, neither sum leaves 64 bits."""
+HALF_DIGITS = 19
+HALVES = 10**HALF_DIGITS
+"""Numbers of 38 digits are summed in two halves of 19."""
 LONGEST = 200_000
 """Characters of the longest expression: Spark takes minutes over longer ones."""
 TRIED: Mapping[type[Node], str] = {exp.Add: "TRY_ADD", exp.Sub: "TRY_SUBTRACT", exp.Mul: "TRY_MULTIPLY"}
@@ -80,7 +86,7 @@ class SparkDialect(Dialect):
 
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""
-        return f"({self.tables[name]}) AS {identifier(name)}"
+        return f"({self.tables[name]}) AS {identifier(ROWS)}"
 
     def owner(self, unit: str) -> str:
         """A column of its own."""
@@ -140,6 +146,18 @@ class SparkDialect(Dialect):
         variance = f"CASE WHEN COUNT({value}) > 1 THEN {spread} / (COUNT({value}) - 1) END"
         return variance if function == "VAR_SAMP" else f"SQRT({variance})"
 
+    def units_total(self, value: str, wide: bool) -> str:
+        """The sum of units of decimals, NULL where it has more than 38 digits; in two parts, of which no number of rows
+        makes one too large."""
+        if not wide:
+            return f"SUM(CAST({value} AS DECIMAL(20,0)))"
+        half, whole = f"CAST('{HALVES}' AS {TYPES[WIDE]})", TYPES[WIDE]
+        rest = f"CAST({value} AS {whole}) % {half}"
+        inverse = f"CAST('1E-{HALF_DIGITS}' AS DECIMAL({HALF_DIGITS},{HALF_DIGITS}))"
+        high = f"SUM(CAST((CAST({value} AS {whole}) - {rest}) * {inverse} AS DECIMAL(19,0)))"
+        low = f"SUM(CAST({rest} AS DECIMAL(19,0)))"
+        return f"TRY_ADD(TRY_MULTIPLY(CAST({high} AS {whole}), {half}), CAST({low} AS {whole}))"
+
     def quantile(self, value: str, rank: float) -> str:
         """The quantile of numbers, between two of them where it falls there."""
         listed = f"SORT_ARRAY(COLLECT_LIST(CAST({value} AS DOUBLE)))"
@@ -198,6 +216,10 @@ def _cast(node: exp.Cast) -> str:
         return double(float(known))
     if known is not None and kind == "BIGINT":
         return f"({known}L)" if known.startswith("-") else f"{known}L"
+    if known is not None and node.to.this == WIDE:
+        return f"CAST('{known}' AS {kind})"
+    if node.args.get("source") == "digits":
+        return _held_digits(node.this)
     if known is not None and kind in ("DATE", moments.MOMENT):
         return f"{kind}'{known}'"
     if kind == "STRING" and node.args.get("source") == "real":
@@ -205,6 +227,34 @@ def _cast(node: exp.Cast) -> str:
     if isinstance(node.this, exp.Sign):
         return _sign(_sql(node.this.this))
     return f"CAST({_sql(node.this)} AS {kind})"
+
+
+def _held_digits(node: Node) -> str:
+    """Arithmetic on two whole numbers of 38 digits, NULL where the result has more."""
+    operator, *sides = units.sides(node)
+    left, right = (f"CAST({_sql(side)} AS {TYPES[WIDE]})" for side in sides)
+    return f"{TRIED[operator]}({left}, {right})"
+
+
+def _is_wide(node: Node) -> bool:
+    return isinstance(node, exp.Cast) and node.to.this == WIDE
+
+
+def _absolute(node: exp.Abs) -> str:
+    """Without a sign. Spark rounds decimals to 34 digits where it turns a sign, but not where it subtracts."""
+    value = _sql(node.this)
+    return f"CASE WHEN {value} < 0 THEN 0 - {value} ELSE {value} END" if _is_wide(node.this) else f"ABS({value})"
+
+
+def _quotient(node: exp.IntDiv) -> str:
+    """Without its fraction. DIV gives 64 bits; of more digits, what is divided is made a multiple of the divisor, which
+    is a power of ten, and then multiplied by its inverse: both are exact, however few digits Spark keeps."""
+    left, right = _sql(node.this), _sql(node.expression)
+    if not _is_wide(node.this):
+        return f"({left} DIV {right})"
+    places = len(str(_known(node.expression.this))) - 1
+    inverse = f"CAST('1E-{places}' AS DECIMAL({places},{places}))"
+    return f"CAST(({left} - {left} % {right}) * {inverse} AS {TYPES[WIDE]})"
 
 
 def _sign(value: str) -> str:
@@ -335,11 +385,11 @@ WRITERS: Mapping[type[Node], Write] = {
     exp.Sub: _added("-"),
     exp.Mul: _infix("*"),
     exp.Div: _infix("/"),
-    exp.IntDiv: _infix("DIV"),
+    exp.IntDiv: _quotient,
     exp.Mod: _infix("%"),
     exp.Neg: lambda node: f"(-{_sql(node.this)})",
     exp.Nullif: lambda node: f"NULLIF({_sql(node.this)}, {_sql(node.expression)})",
-    exp.Abs: _prefixed("ABS"),
+    exp.Abs: _absolute,
     exp.Round: _prefixed("ROUND"),
     exp.Floor: _whole("FLOOR"),
     exp.Ceil: _whole("CEIL"),

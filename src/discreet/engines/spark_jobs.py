@@ -6,13 +6,17 @@ it is by itself.
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
 from typing import Any, Protocol, Self
+
+from discreet.engines.spark_sessions import is_connect
 
 __all__ = ["Jobs", "jobs_of", "number", "unsaid"]
 
@@ -29,19 +33,36 @@ def number() -> str:
     return f"{os.getpid()}_{time.time_ns()}_{next(_NUMBERS)}"
 
 
+class _Silence(logging.Filter):
+    """Lets pass what other threads log: a logger is shared by all of a process, so it is never switched off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether this thread may write."""
+        return getattr(self._depth, "count", 0) == 0
+
+    def __enter__(self) -> None:
+        self._depth.count = getattr(self._depth, "count", 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth.count -= 1
+
+
+_SILENCE = _Silence()
+
+
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Errors of statements are not written: they may tell what a row holds."""
+    """Errors of this thread's statements are not written: they may tell what a row holds."""
     from pyspark.logger import PySparkLogger
 
-    before = [(logger, logger.disabled) for logger in map(PySparkLogger.getLogger, LOGGERS)]
-    try:
-        for logger, _ in before:
-            logger.disabled = True
+    for logger in map(PySparkLogger.getLogger, LOGGERS):
+        logger.addFilter(_SILENCE)  # once: a logger has each filter only once
+    with _SILENCE:
         yield
-    finally:
-        for logger, disabled in before:
-            logger.disabled = disabled
 
 
 class Jobs(Protocol):
@@ -53,8 +74,8 @@ class Jobs(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """The thread goes on as it was."""
 
-    def progress(self) -> float | None:
-        """How many of the tasks that are known of are done; it never goes back."""
+    def begun(self) -> bool:
+        """Whether they have tasks."""
 
     def cancel(self) -> None:
         """Stop them."""
@@ -62,7 +83,7 @@ class Jobs(Protocol):
 
 def jobs_of(session: Any) -> Jobs:
     """The jobs of the next statement."""
-    return Tagged(session) if "connect" in type(session).__module__ else Grouped(session)
+    return Tagged(session) if is_connect(session) else Grouped(session)
 
 
 class Grouped:
@@ -72,7 +93,6 @@ class Grouped:
         self._context = session.sparkContext
         self._group = f"discreet-{number()}"
         self._before: dict[str, str | None] = {}
-        self._done = 0.0
 
     def __enter__(self) -> Self:
         self._before = {name: self._context.getLocalProperty(name) for name in GROUP}
@@ -87,17 +107,12 @@ class Grouped:
             if error is None:
                 raise
 
-    def progress(self) -> float | None:
-        """Over all stages that were planned so far: later ones are planned when earlier ones are done."""
+    def begun(self) -> bool:
+        """Whether they have tasks."""
         tracker = self._context.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        known = [stage for stage in stages if stage is not None]
-        total = sum(stage.numTasks for stage in known)
-        if not total:
-            return None
-        self._done = max(self._done, sum(stage.numCompletedTasks for stage in known) / total)
-        return self._done
+        return any(stage is not None and stage.numTasks for stage in stages)
 
     def cancel(self) -> None:
         """All of the group, and those that it would have yet."""
@@ -110,7 +125,7 @@ class Tagged:
     def __init__(self, session: Any) -> None:
         self._session = session
         self._tag = f"discreet-{number()}"
-        self._done: float | None = None
+        self._begun = False
 
     def __enter__(self) -> Self:
         self._session.addTag(self._tag)
@@ -122,14 +137,11 @@ class Tagged:
         self._session.removeTag(self._tag)
 
     def _told(self, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:
-        total = sum(stage.num_tasks for stage in stages or ())
-        if total:
-            part = sum(stage.num_completed_tasks for stage in stages) / total
-            self._done = max(self._done or 0.0, part)
+        self._begun = self._begun or any(stage.num_tasks for stage in stages or ())
 
-    def progress(self) -> float | None:
-        """What the server said last."""
-        return self._done
+    def begun(self) -> bool:
+        """Whether the server said that they have tasks."""
+        return self._begun
 
     def cancel(self) -> None:
         """All with the tag."""

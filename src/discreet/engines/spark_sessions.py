@@ -20,7 +20,16 @@ from urllib.parse import urlsplit
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 
-__all__ = ["is_address", "is_alive", "is_interrupted", "is_spark", "is_spark_frame", "opened", "unless_lost"]
+__all__ = [
+    "is_address",
+    "is_alive",
+    "is_connect",
+    "is_interrupted",
+    "is_spark",
+    "is_spark_frame",
+    "opened",
+    "unless_lost",
+]
 
 
 def is_spark(source: object) -> bool:
@@ -30,7 +39,12 @@ def is_spark(source: object) -> bool:
 
 def is_address(source: object) -> bool:
     """Whether a source is the address of a cluster."""
-    return isinstance(source, str) and re.match(r"(sc|spark)://", source) is not None
+    return isinstance(source, str) and re.match(r"\s*(sc|spark)://", source, re.I) is not None
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a session is one of Spark Connect, whose plans are resolved by the server each time they are used."""
+    return "connect" in type(session).__module__
 
 
 def is_spark_frame(source: object) -> bool:

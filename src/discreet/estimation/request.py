@@ -21,30 +21,35 @@ from pathlib import Path
 from typing import Any
 
 from discreet.core.domains import Bounds
-from discreet.core.errors import InvalidArgument
-from discreet.core.events import Event, to_json
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.events import Event
 from discreet.core.exact import natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.purchase import Purchase
 from discreet.robust.centre import MISSED, Centre
 from discreet.robust.sampled import Aggregator
+from discreet.robust.shipping import name_of, shipped
 from discreet.robust.votes import Agreement, Vote
-from discreet.robust.workers import Form, Limits, Workers, shipped
+from discreet.robust.workers import Form, Limits, Workers
 from discreet.sql.canonical import canonical
 from discreet.sql.catalog import Catalog
 from discreet.sql.dialect import Dialect
+from discreet.sql.naming import renamed
 from discreet.sql.parse import parse_rows
 from discreet.sql.plan import Aggregate, Named, Project
 from discreet.sql.planner import Expected, loss_of
-from discreet.sql.relations import units_in
+from discreet.sql.relations import copies_in, units_in
 from discreet.sql.scope import Rows
 from discreet.sql.selection import Selection
 from discreet.sql.wanted import wanted
+from discreet.sql.widths import narrowed
 
 __all__ = ["Ends", "Request"]
 
 Ends = Bounds | Sequence[Any] | Mapping[str, Any] | None
 """What numbers may be: (low, high) or Bounds; for vectors a list of these, or a dict of them by name."""
+FORMAT = 2
+"""Of identities. What a number means never changes."""
 TESTED = Fraction(1, 100)
 """The part of the budget's δ that an answer of no list may cost."""
 LOUD = Fraction(1, 50)
@@ -102,6 +107,9 @@ class Request:
         packed = shipped(function)
         text, _ = wanted(catalog, what)
         rows = parse_rows(text, catalog)
+        if copies_in(rows.relation) > 1:
+            reason = "a row may be in several of the private tables, and so in several blocks"
+            raise Unsupported("this function", reason, "ask for one table, or have the tables declared disjoint")
         labels = [one.label for one in rows.visible]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
@@ -120,7 +128,7 @@ class Request:
     @property
     def name(self) -> str:
         """What the function is called."""
-        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
+        return name_of(self.function)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -136,20 +144,26 @@ class Request:
     def statement(self) -> str:
         """What the engine runs: the rows, each with its unit where that is a column."""
         shown = tuple(Named(f"c{place}", one.expression) for place, one in enumerate(self.rows.visible))
-        return Selection(self.dialect).select(Project(self.rows.relation, shown))
+        relation, _ = renamed(narrowed(Project(self.rows.relation, shown)))
+        return Selection(self.dialect).select(relation)
 
-    def workers(self, hidden: Sequence[Path] = ()) -> Workers:
-        """Processes that have loaded the function and wait; what cannot be loaded is refused here."""
-        return Workers(self.function, self.aggregator.size, self.form, self.limits, self.packed, hidden)
+    def workers(self, hidden: Sequence[Path] = (), trial: bool = False) -> Workers:
+        """Processes that wait with the function, which has been loaded once in one of them; what cannot be loaded is
+        refused here. Unless the function is trusted, none of its code runs but behind all walls (`robust/walls.py`)."""
+        limits = replace(self.limits, workers=1, padded=False) if trial else self.limits
+        confined = not limits.trusted
+        asked = (self.function, self.aggregator.size, self.form, limits, self.packed, hidden)
+        return Workers(*asked, confined=confined, trial=trial)
 
     def purchase(self, sources: Mapping[str, str], number: str) -> Purchase:
-        """What is bought; `number` tells one asking from another."""
+        """What is bought; `number`, drawn for each asking, tells it from all others."""
         keys = tuple(Named(one.label, one.expression) for one in self.rows.visible)
         identity = {
-            "estimate": canonical(Aggregate(self.rows.relation, keys, ())),
+            "format": FORMAT,
+            "kind": "estimate",
+            "rows": canonical(Aggregate(self.rows.relation, keys, ())),
             "function": hashlib.sha256(self.packed).hexdigest(),
-            "aggregator": repr(self.aggregator),
-            "events": [to_json(event) for event in self.events],
+            "epsilon": str(self.epsilon),
             "sources": dict(sources),
             "number": number,
         }

@@ -19,10 +19,11 @@ from discreet.core.arrays import reals
 from discreet.core.cells import Cells, measured
 from discreet.core.losses import Loss
 from discreet.core.markup import block as piece
-from discreet.core.markup import facts, note, table
+from discreet.core.markup import broken, facts, note, table
 from discreet.core.mechanism import Release
 from discreet.core.numerals import loss as loss_text
 from discreet.core.numerals import shown
+from discreet.core.texts import visible
 from discreet.engines.engine import Engine
 from discreet.estimation.request import Request
 from discreet.noise.entropy import Entropy
@@ -32,6 +33,7 @@ from discreet.robust.partition import blocks_of
 from discreet.robust.stability import Unstable
 from discreet.robust.workers import Workers
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import Decimals
 
 __all__ = ["Estimate", "assembled", "released"]
 
@@ -71,10 +73,11 @@ class Estimate:
     def __str__(self) -> str:
         lines = [": ".join(pair) for pair in zip(*(column.texts for column in self._cells()[:2]), strict=True)]
         warning = [] if self.private else ["NOT PRIVATE: the randomness came from a test seed"]
-        return "\n".join([*lines, *self._notes(), f"cost {loss_text(self.loss)}", *warning])
+        told = [*lines, *self._notes(), f"cost {loss_text(self.loss)}", *warning]
+        return "\n".join(visible(line) for line in told)
 
     def _repr_html_(self) -> str:
-        told = [("plan", "<br>".join(self.plan.split("; "))), ("cost", loss_text(self.loss))]
+        told = [("plan", broken(self.plan.split("; "))), ("cost", loss_text(self.loss))]
         warning = "" if self.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
         return piece(table(self._cells()), *map(note, self._notes()), facts(told), warning)
 
@@ -135,6 +138,8 @@ def column_of(values: Sequence[Any], kind: Type) -> np.ndarray[Any, np.dtype[Any
     held[:] = values
     if kind in ("integer", "real", "boolean"):
         return reals("values", held)
+    if isinstance(kind, Decimals):
+        return reals("values", held) / float(10**kind.scale)
     if kind == "text":
         return held
     moments = np.full(len(values), "NaT", dtype=f"datetime64[{MOMENTS[kind]}]")

@@ -2,30 +2,36 @@
 
 Nothing private is touched: the rows have the columns, types, declared bounds and values of those that the function will
 be given, and are the same at each trial. They keep to no condition of the question and hold no NULL. The function runs
-where it will run, in a process of its own with the same limits (`robust/workers.py`); what it raises, or why what it
-gives is no answer, comes back as a sentence.
+where it will run, in a process of its own behind the same walls and with the same limits (`robust/workers.py`).
+
+What is said of it is one of a few sentences of ours: which kind of exception of Python's own it raised, or whether what
+it gave is an answer. No text and no value that the function chose is in them, whatever the machine lets it read: a
+price is free, and would carry as much as anybody asks for.
 """
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.estimation.request import Request
 from discreet.estimation.result import column_of
 from discreet.noise.entropy import Entropy
 from discreet.noise.uniform import uniform
+from discreet.robust import nursery
 from discreet.robust.centre import Centre
-from discreet.robust.nursery import read, written
+from discreet.robust.nursery import read
+from discreet.robust.sampled import Aggregator
 from discreet.robust.votes import Vote
-from discreet.robust.workers import Workers
+from discreet.sql.catalog import Type
+from discreet.sql.decimals import Decimals
 from discreet.sql.scope import Field
 
 __all__ = ["made_up", "tried"]
@@ -40,27 +46,57 @@ _UNDECLARED = (1, 100)
 """Numbers of which nothing is declared lie between these."""
 
 
-def tried(request: Request, hidden: Sequence[Path] = ()) -> str:
-    """What the function does on made-up rows, in a sentence."""
-    limits = replace(request.limits, workers=1, padded=False)
+def tried(request: Request, hidden: Sequence[Path] = ()) -> tuple[str, ...]:
+    """What the function does on made-up rows, in a sentence, after one about walls that are missing, if any are."""
     rows = pickle.dumps(made_up(request.rows.visible), protocol=5)
-    on = f"on {ROWS} made-up rows"
     try:
-        with Workers(_telling(request), None, request.form, limits, None, hidden) as workers:
+        with request.workers(hidden, trial=True) as workers:
+            missing = workers.missing
             (said,) = workers.answers(lambda _: rows, 1)
             if said is None:  # the system may end a process, too
                 (said,) = workers.answers(lambda _: rows, 1)
-    except InvalidArgument as error:
-        return f"it cannot be run: {error}"
-    if said is None:
-        return f"{on} it takes more than {float(limits.seconds):g} s or {limits.memory >> 20:,} MB, or ends its process"
-    return f"{on} it {read(said)}"
+    except (InvalidArgument, Unsupported) as error:
+        return (f"it cannot be run: {error}",)
+    warned = [f"walls that this machine cannot build: {', '.join(missing)}"] if missing else []
+    return (*warned, f"on {ROWS} made-up rows it {_outcome(request, said)}")
+
+
+def _outcome(request: Request, said: bytes | None) -> str:
+    """A sentence for what a trial sent; a function may send what it likes."""
+    limits = request.limits
+    kind = nursery.OUTCOMES[said[0]] if said and said[0] < len(nursery.OUTCOMES) else None
+    if said is None or kind is None:
+        return f"takes more than {float(limits.seconds):g} s or {limits.memory >> 20:,} MB, or ends its process"
+    if kind == "raised":
+        named = nursery.RAISED[said[1]] if len(said) == 2 and said[1] < len(nursery.RAISED) else "an exception"
+        columns = f"; its columns are {', '.join(one.label for one in request.rows.visible)}"
+        return f"raises {named}" + (columns if named in ("KeyError", "AttributeError") else "")
+    return _judged(request.aggregator, said[1:] if kind == "answer" else None, finite=kind != "not finite")
+
+
+def _judged(aggregator: Aggregator, sent: bytes | None, finite: bool) -> str:
+    """Whether an answer is one, and whether it would count as it is."""
+    if not isinstance(aggregator, Centre):
+        label = None
+        with suppress(ValueError, TypeError, RecursionError):
+            label = None if sent is None else read(sent)
+        if label is None:
+            return "gives what is no text, number or tuple of these"
+        listed = not isinstance(aggregator, Vote) or label in aggregator.values
+        return "gives an answer" if listed else "gives an answer that is not among the values"
+    due = "a number" if aggregator.size == 1 else f"{aggregator.size} numbers"
+    if sent is None or len(sent) != 8 * aggregator.size:
+        return f"gives something else than {due}" if finite else f"gives {due}, but not finite: that is no answer"
+    numbers = np.frombuffer(sent, dtype="<f8").tolist()
+    within = all(one.lower <= number <= one.upper for number, one in zip(numbers, aggregator.each, strict=True))
+    return f"gives {due} within the bounds" if within else f"gives {due} beyond the bounds: held within them"
 
 
 def made_up(fields: Sequence[Field]) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     """Columns by their names, of the dtypes that blocks have."""
     source = Entropy.of_released(b"made-up rows")
-    return {one.label: column_of(_values(one, source), one.type) for one in fields}
+    kinds: dict[str, Type] = {one.label: "real" if isinstance(one.type, Decimals) else one.type for one in fields}
+    return {one.label: column_of(_values(one, source), kinds[one.label]) for one in fields}
 
 
 def _values(field: Field, source: Entropy) -> list[Any]:
@@ -82,43 +118,3 @@ def _values(field: Field, source: Entropy) -> list[Any]:
     part = drawn / _FINE
     numbers = low * (1 - part) + high * part
     return [math.floor(number) if field.type == "integer" else number for number in numbers.tolist()]
-
-
-def _telling(request: Request) -> Callable[[Any], str]:
-    """The function, but what it gives is a sentence about that."""
-    packed, aggregator = request.packed, request.aggregator
-    ends = [(float(one.lower), float(one.upper)) for one in aggregator.each] if isinstance(aggregator, Centre) else None
-    listed = list(aggregator.values) if isinstance(aggregator, Vote) else None
-
-    # Sent by its code, since it is inside another, and loads the function itself: so that this may fail, too.
-    def told(rows: Any) -> str:
-        import numpy
-
-        try:
-            value = pickle.loads(packed)(rows)
-        except Exception as error:
-            return f"raises {type(error).__name__}: {error}"[:400]
-        shown = " ".join(repr(value.tolist() if isinstance(value, numpy.ndarray | numpy.generic) else value).split())
-        shown = f"gives {shown if len(shown) <= 80 else shown[:77] + '...'}"
-        if ends is None:
-            try:
-                label = read(written(value))
-            except (TypeError, ValueError):
-                return f"{shown}, which is no text, number or tuple of these"
-            return shown if listed is None or label in listed else f"{shown}, which is not among the values"
-        try:
-            numbers = numpy.asarray(value)
-        except ValueError:
-            numbers = numpy.asarray("")
-        due = "a number is" if len(ends) == 1 else f"{len(ends)} numbers are"
-        if numbers.dtype.kind not in "biuf" or numbers.ndim > 1:
-            return f"{shown}, where {due} due"
-        if numbers.size != len(ends):
-            return f"gives {numbers.size} number{'s' * (numbers.size != 1)}, where {due} due"
-        if not numpy.isfinite(numbers).all():
-            return f"{shown}, which is no answer: a number must be finite"
-        held = zip(numbers.reshape(-1).tolist(), ends, strict=True)
-        out = any(not low <= number <= high for number, (low, high) in held)
-        return f"{shown}, beyond the bounds: it would be held within them" if out else shown
-
-    return told

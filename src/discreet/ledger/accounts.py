@@ -1,5 +1,10 @@
 """Accounts: how they are opened, what they may be charged, and how a budget is changed on record.
 
+Accounts are a tree: a charge counts at its account and at all above it. Beside the tree a data set can have accounts of
+names over all studies (`notation.everywhere`): a charge counts there wherever the name stands in its path. So a cap on
+an analyst holds in every study, also in those that are opened later. What may be opened without a word, and which caps
+make sense, is in `caps.py`.
+
 An account is opened once; opening it again continues it, and naming another budget, unit or source then is an error.
 A source belongs to one data set for good, whatever the data set is called, so a renamed view has no fresh budget.
 """
@@ -7,8 +12,8 @@ A source belongs to one data set for good, whatever the data set is called, so a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,19 +22,23 @@ from discreet.accounting.parts import as_event, neighbours
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, exact
-from discreet.core.losses import Loss, RenyiDP
+from discreet.core.losses import Loss
 from discreet.core.units import Unit
+from discreet.ledger.caps import alike, assert_expected, assert_within, comparable, joined
 from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.notation import (
     Path,
+    above,
     canonical,
+    covers,
     events_from_plain,
+    is_everywhere,
     loss_to_plain,
     shown,
     unit_to_plain,
 )
 from discreet.ledger.records import Account, Entry
-from discreet.ledger.store import Books
+from discreet.ledger.store import Books, pages
 
 __all__ = ["Opening", "admit", "amended", "charges_under", "filter_of", "largest", "lineage", "room"]
 
@@ -47,6 +56,8 @@ class Opening:
     composition: Composition | None
     delta_share: Exactable | None
     order: Exactable | None
+    new: bool = False
+    """Whether a name that the books do not know is meant to be one."""
 
     def found(self, books: Books) -> Path | None:
         """The account that this continues; None if there is none; an error if it says otherwise than the books."""
@@ -79,10 +90,15 @@ class Opening:
                 )
             fresh = self._filter(self.budget)
         else:
-            parents = lineage(books, self.path[:-1])
+            parents = lineage(books, self.path[:1] if is_everywhere(self.path) else self.path[:-1])
             if self.budget is None and (self.composition, self.delta_share, self.order) != (None, None, None):
                 raise InvalidArgument("budget", None, "given with composition, delta_share or order", "give it")
-            fresh = _like(parents[0]) if self.budget is None else self._filter(self.budget)
+            if self.budget is not None:
+                over = [account for each in above(self.path)[:-1] if (account := books.account(each)) is not None]
+                assert_within(self.path, self.budget, over)
+            elif not self.new:
+                assert_expected(self.path, books.accounts())
+            fresh = self._fresh(books, parents[0])
         account = Account(self.path, self.budget, self.budget, self.unit, canonical(fresh.state()))
         entry: dict[str, Any] = {
             "kind": "open",
@@ -93,6 +109,22 @@ class Opening:
         if self.unit is not None:
             entry |= {"unit": unit_to_plain(self.unit), "source": self.source}
         return account, entry
+
+    def _fresh(self, books: Books, dataset: Account) -> Filter:
+        """The filter of an account below a data set; one over all studies counts what its name was charged before."""
+        if not is_everywhere(self.path):
+            return _like(dataset) if self.budget is None else self._filter(self.budget)
+        if self.budget is None or (self.composition, self.delta_share, self.order) != (None, None, None):
+            raise InvalidArgument(
+                "budget", self.budget, "given, and nothing else, for a name over all studies", "do so"
+            )
+        unlimited = Account(self.path, None, None, None, "")
+        try:
+            return amended(unlimited, _like(dataset), self.budget, charges_under(pages(books, 0), self.path))
+        except BudgetExceeded:
+            remedy = "give a larger one: what is spent stays spent"
+            bound = f"at least what {self.path[-1]!r} has spent in all studies"
+            raise InvalidArgument("budget", self.budget, bound, remedy) from None
 
     def _filter(self, budget: Loss) -> Filter:
         share = Fraction(1, 2) if self.delta_share is None else self.delta_share
@@ -116,14 +148,15 @@ class Opening:
 
 
 def lineage(books: Books, path: Path) -> tuple[Account, ...]:
-    """The account and all above it, the data set first."""
+    """The account and all that a charge at it counts at, the data set first and the account itself last."""
     found: list[Account] = []
-    for depth in range(1, len(path) + 1):
-        account = books.account(path[:depth])
-        if account is None:
+    for each in above(path):
+        account = books.account(each)
+        if account is not None:
+            found.append(account)
+        elif each == path or not is_everywhere(each):
             known = ", ".join(repr(shown(a.path)) for a in books.accounts()[:20]) or "none"
-            raise InvalidArgument("account", shown(path[:depth]), "open", f"open it first; open accounts: {known}")
-        found.append(account)
+            raise InvalidArgument("account", shown(each), "open", f"open it first; open accounts: {known}")
     return tuple(found)
 
 
@@ -156,10 +189,10 @@ def admit(filters: Mapping[Path, Filter], unit: Unit | None, event: Event) -> No
 
 
 def charges_under(entries: Iterable[Entry], path: Path) -> Iterator[Event]:
-    """What was charged at the account and below, in order."""
+    """What counts at the account, in order."""
     for entry in entries:
         content = entry.content
-        if content["kind"] == "charge" and tuple(content["account"])[: len(path)] == path:
+        if content["kind"] == "charge" and covers(path, tuple(content["account"])):
             yield as_event(events_from_plain(content["events"]))
 
 
@@ -174,7 +207,7 @@ def amended(account: Account, standing: Filter, budget: Loss, past: Iterable[Eve
         for event in past:
             fresh.charge(event)
         return fresh
-    if not _comparable(budget, account.budget):
+    if not comparable(budget, account.budget):
         raise InvalidArgument(
             "budget",
             budget,
@@ -202,37 +235,14 @@ def room(accounts: tuple[Account, ...]) -> Loss:
     left = [filter_of(account, accounts[0]).remaining for account in limits]
     nearest = left[-1]
     for loss in left[:-1]:
-        if _alike(loss, nearest):
-            nearest = _joined(nearest, loss, min)
+        if alike(loss, nearest):
+            nearest = joined(nearest, loss, min)
     return nearest
 
 
 def largest(one: Loss | None, other: Loss) -> Loss:
     """The larger of two losses in each number."""
-    return other if one is None else _joined(one, other, max)
-
-
-def _numbers(loss: Loss) -> tuple[Fraction, ...]:
-    """The numbers of a loss, of which smaller ones promise more."""
-    if isinstance(loss, RenyiDP):
-        return loss.epsilons
-    return tuple(getattr(loss, part.name) for part in fields(loss))
-
-
-def _alike(one: Loss, other: Loss) -> bool:
-    return type(one) is type(other) and getattr(one, "orders", None) == getattr(other, "orders", None)
-
-
-def _comparable(one: Loss, other: Loss) -> bool:
-    if not _alike(one, other):
-        return False
-    pairs = list(zip(_numbers(one), _numbers(other), strict=True))
-    return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
-
-
-def _joined(one: Loss, other: Loss, pick: Callable[[Iterable[Fraction]], Fraction]) -> Loss:
-    numbers = [pick(pair) for pair in zip(_numbers(one), _numbers(other), strict=True)]
-    return RenyiDP(one.orders, tuple(numbers)) if isinstance(one, RenyiDP) else type(one)(*numbers)
+    return other if one is None else joined(one, other, max)
 
 
 def _like(dataset: Account) -> Filter:

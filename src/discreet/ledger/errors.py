@@ -2,6 +2,7 @@
 
     DiscreetError
     ├── LedgerUnavailable    the books cannot be read or written now; nothing may be released
+    │   ├── CommitUnknown    a server went away in a commit; whether it is written is not known yet
     │   └── LedgerMissing    there are none at that place
     └── LedgerDamaged        the file is not a ledger this version knows, or contradicts itself
 
@@ -15,18 +16,29 @@ from __future__ import annotations
 
 from discreet.core.errors import DiscreetError
 
-__all__ = ["LedgerDamaged", "LedgerMissing", "LedgerUnavailable"]
+__all__ = ["CommitUnknown", "LedgerDamaged", "LedgerMissing", "LedgerUnavailable"]
 
 
 class LedgerUnavailable(DiscreetError):
     """The books cannot be read or written now.
 
-    After a failed write nothing may be released. The charge was most likely not recorded; asking the same question
-    again is safe either way, since one question is paid for once.
+    After a failed write nothing may be released, and the write was most likely not recorded. If it was a charge,
+    nothing was run yet: the same question on the same handle is paid for once, whether it was recorded or not. If it
+    was the outcome of a run, asking again is free if it was recorded, and is charged again if it was not: no run is
+    free. The error says which of the two it was.
     """
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"the ledger is unavailable: {reason}; {remedy}")
+        self.reason, self.remedy = reason, remedy
+
+
+class CommitUnknown(LedgerUnavailable):
+    """The connection was lost in the middle of a commit: whether it is written is not known yet."""
+
+    def __init__(self, remedy: str = "look whether it is there, and do it again if it is not") -> None:
+        reason = "the connection was lost in the middle of a commit, and whether it is written is not known yet"
+        super().__init__(reason, remedy)
 
 
 class LedgerMissing(LedgerUnavailable):

@@ -40,8 +40,10 @@ def exchange(connection: Connection, statements: Sequence[Statement]) -> list[li
     """What each statement reads, nothing for those that do not.
 
     A COMMIT that took everything back is an error, and so is a row that was written and is not there: a trigger or a
-    rule of somebody else made it vanish.
+    rule of somebody else made it vanish. So is a warning: a wait for the standby servers that was cancelled looks like
+    success otherwise.
     """
+    connection.doubts.clear()
     literal = Escaping(connection.pgconn).escape_literal
     names, message, sent = dict(connection.prepared), list[bytes](), list[Statement]()
     for statement in statements:
@@ -66,6 +68,11 @@ def exchange(connection: Connection, statements: Sequence[Statement]) -> list[li
                 "the server did not write what it was told to", "check the ledger for triggers and rules"
             )
     connection.prepared = names
+    if connection.doubts:
+        raise LedgerUnavailable(
+            f"the server has it, and not yet surely its standby ({connection.doubts[0]})",
+            "ask the same again: it is paid for once",
+        )
     return [_rows(result) for result, statement in zip(results, sent, strict=True) if statement is not _PREPARE]
 
 

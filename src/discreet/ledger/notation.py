@@ -6,12 +6,15 @@
 ApproxDP(epsilon=3, delta=1e-06)
 >>> shown(account_path(("health", "flu study", "ann")))
 'health/flu study/ann'
+>>> shown(everywhere("health", "ann")), above(("health", "flu study", "ann"))[:2]
+('health/*/ann', [('health',), ('health', '', 'flu study')])
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -23,28 +26,40 @@ from discreet.core import units
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event, from_json, to_json
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
+from discreet.core.secrets import holds_secret
 
 __all__ = [
     "Path",
+    "above",
     "account_path",
+    "attempt_key",
     "canonical",
+    "covers",
     "digest",
     "events_from_plain",
     "events_to_plain",
+    "everywhere",
+    "is_everywhere",
     "loss_from_plain",
     "loss_to_plain",
     "path_text",
     "plain_text",
     "shown",
+    "source_text",
+    "study_key",
     "unit_from_plain",
     "unit_to_plain",
 ]
 
 Path = tuple[str, ...]
-"""An account: the data set, then the study, then the analyst."""
+"""An account: the data set, then the study, then the analyst; or one name wherever it stands in a data set."""
+
+_EVERYWHERE = ""
+"""Stands for all studies. No name is empty, so no study, in no books, was ever called so."""
 
 MOST_LEVELS = 8
 LONGEST_NAME = 200
+LONGEST_SOURCE = 4096
 _LOSSES: dict[str, Callable[..., Loss]] = {
     "PureDP": PureDP,
     "ApproxDP": ApproxDP,
@@ -71,11 +86,29 @@ def digest(content: str | bytes) -> str:
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 
-def account_path(account: object) -> Path:
-    """The account that was named, or an error that says how to name one."""
+def attempt_key(question: str, attempt: int) -> str:
+    """Under what the books keep an attempt of a question, which is given by its digest."""
+    return question if attempt == 1 else _derived({"attempt": attempt, "question": question})
+
+
+def study_key(question: str, path: Path) -> str:
+    """Under what the books keep a question, given by its digest, where answers are kept per study: the name below the
+    data set, or none, is part of it."""
+    return _derived({"question": question, "study": path[1:2]})
+
+
+def _derived(content: dict[str, Any]) -> str:
+    """The key of what is made of a question: no question has it, for none has a NUL character."""
+    return digest("\0" + canonical(content))
+
+
+def account_path(account: object, *, charged: bool = False) -> Path:
+    """The account that was named, or an error that says how to name one; only those in a tree can be charged at."""
     remedy = "write a tuple such as ('health', 'flu study', 'ann')"
     if not isinstance(account, tuple | list) or not 1 <= len(account) <= MOST_LEVELS:
         raise InvalidArgument("account", account, f"a tuple of 1 to {MOST_LEVELS} names", remedy)
+    if is_everywhere(tuple(account)) and not charged:
+        return everywhere(*account_path((account[0], account[2])))
     for name in account:
         plain_text("account", name, LONGEST_NAME)
         if name != name.strip() or "/" in name or unicodedata.normalize("NFC", name) != name:
@@ -87,7 +120,33 @@ def account_path(account: object) -> Path:
 
 def shown(path: Path) -> str:
     """The account as one line."""
-    return "/".join(path)
+    return "/".join(name or "*" for name in path)
+
+
+def everywhere(dataset: str, name: str) -> Path:
+    """The account of a name, such as an analyst's, wherever it stands below the data set: over all studies."""
+    return dataset, _EVERYWHERE, name
+
+
+def is_everywhere(path: Path) -> bool:
+    """Whether this is the account of a name over all studies."""
+    return len(path) == 3 and path[1] == _EVERYWHERE
+
+
+def above(path: Path) -> list[Path]:
+    """Whatever a charge at the account may have to be charged to, the data set first and the account itself last; the
+    accounts of names over all studies, which come after the data set, need not be there."""
+    if is_everywhere(path):
+        return [path[:1], path]
+    names = [everywhere(path[0], name) for name in dict.fromkeys(path[1:])]
+    return [path[:1], *names, *(path[:depth] for depth in range(2, len(path) + 1))]
+
+
+def covers(account: Path, charged: Path) -> bool:
+    """Whether what is charged at one account counts at the other: above it, or its name over all studies."""
+    if is_everywhere(account):
+        return charged[0] == account[0] and account[2] in charged[1:]
+    return charged[: len(account)] == account
 
 
 def plain_text(argument: str, value: object, longest: int, *, empty: bool = False) -> str:
@@ -149,3 +208,16 @@ def _number(value: Fraction | tuple[Fraction, ...]) -> str | list[str]:
         return str(value)
     except ValueError:
         raise InvalidArgument("budget", "a number", "of at most 4300 digits", "round it to fewer digits") from None
+
+
+_PATH = re.compile(r"file:(?:/(?!/)|[A-Za-z]:[\\/])")
+"""The full path of a file or folder; after `file://` there may be a server, and a password for it."""
+
+
+def source_text(value: object) -> str:
+    """A text that identifies data, which the books keep for ever: it must hold no password or token. Paths may hold
+    what looks like one, for no driver takes one from there: `pass=1` is a folder of rows that passed."""
+    text = plain_text("source", value, LONGEST_SOURCE)
+    if not _PATH.match(text) and holds_secret(text):
+        raise InvalidArgument("source", value, "without a password, key or token", "leave it out of the address")
+    return text

@@ -15,6 +15,9 @@ content, `_FLUSH`, and commits that are waited for at the same time share one wr
   beginning. Who writes entry n + 1 has the lock, which was given back after the commit of entry n was in the log; so
   the commits stand in the log in the order of the chain, and what is left of it is a chain, without a hole.
 * What is lost, nobody was told: the lost commits are later in the log than every one that somebody waited for.
+* A wait that was cut short was no wait. With `synchronous_standby_names` the server waits for its standby, too; a
+  cancelled wait ends in success with a warning, and is an error here (`exchange.py`): nothing is told, and whoever sees
+  these entries later waits anew.
 
 If the connection is lost during a commit, nobody knows whether it happened. The store then connects again, takes the
 lock, which the lost transaction holds until it is over, and looks for the last entry it wrote: if it is on the chain
@@ -34,13 +37,15 @@ import psycopg
 
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.connections import Connections
-from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
+from discreet.ledger.errors import CommitUnknown, LedgerDamaged, LedgerMissing, LedgerUnavailable
 from discreet.ledger.exchange import COMMIT, Statement, exchange
 from discreet.ledger.groups import Groups
-from discreet.ledger.notation import path_text
-from discreet.ledger.postgres_tables import CREATION, MARK, complaints
+from discreet.ledger.notation import above, path_text
+from discreet.ledger.postgres_runs import ServerRuns
+from discreet.ledger.postgres_tables import VERSION_THERE, complaints, creation, step, version_of
 from discreet.ledger.records import Entry, Head
 from discreet.ledger.rows import ACCOUNT, ACCOUNTS, ASKED, ENTRY, HEAD, LAST, RELEASE, REQUESTED, SQLBooks
+from discreet.ledger.schema import VERSION, assert_current, record
 from discreet.ledger.server import Address, Connection, assert_durable, connect, translation
 from discreet.ledger.store import NOTHING, Look
 
@@ -61,11 +66,12 @@ _LOCK: Statement = (
     (APPLICATION,),
 )
 _END: Statement = (
-    "SELECT head.sequence, head.hash, entries.sequence, text, entries.hash"
+    f"SELECT {VERSION_THERE}, head.sequence, head.hash, entries.sequence, text, entries.hash"
     " FROM head LEFT JOIN entries ON head.sequence = entries.sequence WHERE one = 1",
     (),
 )
-"""The head with its entry; `one = 1` tells the planner that it is one row, or it would read all entries for it."""
+"""The schema, and the head with its entry; `one = 1` tells the planner that it is one row, or it would read all entries
+for it."""
 _AT_ONCE: Statement = ("SET LOCAL synchronous_commit = off", ())
 _FLUSH: Statement = (
     "SELECT CASE WHEN NOT pg_is_in_recovery() THEN pg_logical_emit_message(true, 'discreet ledger', '')::text END",
@@ -108,11 +114,14 @@ class PostgresBooks(SQLBooks):
 
     def fetch(self, before: Sequence[Statement], look: Look) -> list[list[Any]]:
         """Runs the statements and reads what will be looked at, in one journey; what the statements read."""
-        paths = [path_text(look.path[: depth + 1]) for depth in range(len(look.path))]
+        paths = [path_text(path) for path in above(look.path)] if look.path else []
         lineage: Statement = (f"{ACCOUNTS} WHERE path IN ({', '.join('?' * len(paths)) or 'NULL'})", tuple(paths))
         foreseen = list(_foreseen(look))
         results = exchange(self._connection, [*before, _END, lineage, *foreseen])
         ends, accounts, *others = results[len(before) :]
+        for mark, *_ in ends:
+            assert_current(version_of(mark))
+        ends = [row[1:] for row in ends]
         self.begun = ends[0][0] if ends else 0
         found = {row[0]: [row] for row in accounts}
         self._known = dict(zip(foreseen, others, strict=True))
@@ -131,6 +140,11 @@ class PostgresBooks(SQLBooks):
         self._known.clear()
         self.queue.append((statement, values))
         if len(self.queue) > MOST_QUEUED:
+            self._flushed()
+
+    def flush(self) -> None:
+        """Sends what is kept back."""
+        if self.queue:
             self._flushed()
 
     def _flushed(self, *further: Statement) -> list[list[Any]]:
@@ -204,6 +218,7 @@ class PostgresStore:
         self.schema = schema
         self.patience = patience
         self._address = Address.of(address)
+        self.runs = ServerRuns(self._connect, schema)
         self._groups: Groups[_Transaction] = Groups(self._transaction, patience)
         self._connections: Connections[Connection] = Connections(self._connect, psycopg.Error, patience)
         self._untouched = False
@@ -223,6 +238,7 @@ class PostgresStore:
     @contextmanager
     def writing(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """An exclusive transaction; on return it is on the server's disk."""
+        self.runs.renew()
         with self._translated(), self._connections.use():
             self._assert_untouched()
         with self._translated(), self._connections.use(), self._groups.turn() as transaction:
@@ -233,6 +249,7 @@ class PostgresStore:
     @contextmanager
     def reading(self, look: Look = NOTHING) -> Iterator[PostgresBooks]:
         """A view of one moment."""
+        self.runs.renew()
         with self._translated(), self._connections.use(), ExitStack() as stack:
             connection, books, _ = self._started(stack, [_READ], look)
             yield books
@@ -240,6 +257,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Lets go of the server."""
+        self.runs.close()
         self._connections.close()
 
     def _connect(self) -> Connection:
@@ -309,10 +327,7 @@ class PostgresStore:
                 entry = books.entry(appended.sequence)
                 self._assure(connection, books.begun)
         except (psycopg.Error, LedgerUnavailable):
-            raise LedgerUnavailable(
-                "the connection was lost in the middle of a commit, and whether it is written is not known yet",
-                "ask the same again: it is paid for once, whichever it was",
-            ) from None
+            raise CommitUnknown from None
         if entry is None or entry.head != appended:
             raise LedgerUnavailable("the connection was lost before a commit, and nothing was written", "ask again")
 
@@ -322,15 +337,33 @@ class PostgresStore:
             self._told = f"postgresql://{info.host}:{info.port}/{info.dbname}"
             if self.schema != SCHEMA:
                 self._told += f", schema {self.schema}"
-            if self._is_ours(connection):
-                return
-            if not create:
+            version = self._version(connection)
+            if version is None and not create:
                 raise LedgerMissing(f"there is no ledger at {self._told}", "give the address of one, or make one")
+            if version is None:
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (APPLICATION,))
+                    if self._version(connection) is None:
+                        connection.execute("; ".join(creation(self.schema)).encode())
+            elif version < VERSION:
+                self._bring_up(connection)
+
+    def _bring_up(self, connection: Connection) -> None:
+        """Brings the tables up to date, one schema at a time, each in a transaction that has the write lock."""
+        while True:
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (APPLICATION,))
-                if not self._is_ours(connection):
-                    made = [f'CREATE SCHEMA "{self.schema}"', f"COMMENT ON SCHEMA \"{self.schema}\" IS '{MARK}'"]
-                    connection.execute("; ".join(made + CREATION).encode())
+                exchange(connection, [_LOCK])
+                version = (self._version(connection) or VERSION) + 1
+                if version > VERSION:
+                    return
+                try:
+                    connection.execute("; ".join(step(self.schema, version)).encode())
+                except psycopg.errors.InsufficientPrivilege:
+                    reason = f"its tables are of schema {version - 1}, and this role may not bring them to {version}"
+                    raise LedgerUnavailable(reason, "open it once as the role that owns them") from None
+                books = PostgresBooks(connection)
+                record(books, version)
+                books.flush()
 
     def _assert_untouched(self) -> None:
         """That nobody added a trigger, a rule or a policy that makes charges vanish, before the first write."""
@@ -343,28 +376,23 @@ class PostgresStore:
             raise LedgerDamaged(f"its tables are not as they were made: {found[0]}", "check it, and take that back")
         self._untouched = True
 
-    def _is_ours(self, connection: Connection) -> bool:
-        """Whether the schema is a ledger of this version, which this role may use; False if there is none."""
+    def _version(self, connection: Connection) -> int | None:
+        """The schema of the tables of the ledger, which this role may use; None if there is no ledger."""
         row = connection.execute(
             "SELECT obj_description(oid, 'pg_namespace'), has_schema_privilege(oid, 'USAGE')"
             " FROM pg_namespace WHERE nspname = %s",
             (self.schema,),
         ).fetchone()
         if row is None:
-            return False
+            return None
         mark, usable = row
-        if mark != MARK:
-            there = f"{mark!r}" if str(mark).startswith("discreet ledger") else "of something else"
-            raise LedgerDamaged(
-                f"the schema {self.schema} is {there}, and this version of discreet knows {MARK!r}",
-                "use another database, or the version of discreet that it is from",
-            )
+        version = version_of(mark)
         if not usable:
             raise LedgerUnavailable(
                 f"permission was denied for the schema {self.schema}",
                 "GRANT the role what docs/ledger.md lists",
             )
-        return True
+        return version
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -1,9 +1,10 @@
-"""The tables of the books on PostgreSQL: made once, append-only for everybody, and compared with what they should be.
+"""The tables of the books on PostgreSQL: made by the steps of `schema.py`, append-only for everybody, and compared with
+what they should be.
 
 Entries, charges, releases and sources are never changed or removed: triggers refuse it, also to the owner. Whoever may
 remove triggers could do it all the same; `complaints` finds that, and the chain of hashes what was done behind it.
 
->>> CREATION[1]
+>>> creation("books")[3]
 'CREATE TABLE entries (sequence BIGINT PRIMARY KEY, text TEXT COLLATE "C" NOT NULL, hash TEXT COLLATE "C" NOT NULL)'
 """
 
@@ -12,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discreet.ledger.rows import SCHEMA
+from discreet.ledger.errors import LedgerDamaged
+from discreet.ledger.schema import STEPS, VERSION, assert_known, structure
 
-__all__ = ["CREATION", "MARK", "complaints"]
+__all__ = ["VERSION_THERE", "complaints", "creation", "step", "version_of"]
 
-VERSION = 1
-"""The schema. A ledger of another version is refused, never guessed at."""
-MARK = f"discreet ledger, schema {VERSION}"
-"""The comment on the schema that makes it a ledger of this version."""
+MARK = "discreet ledger, schema "
+"""The comment on the schema that makes it a ledger, before the number of the schema of its tables."""
 _TYPES = (("INTEGER", "BIGINT"), ("TEXT", 'TEXT COLLATE "C"'), ("BLOB", "BYTEA"))
 _REFUSAL = "BEGIN RAISE EXCEPTION 'the books of discreet are append-only' USING ERRCODE = '55000'; END"
 _FORBIDDEN = {
@@ -32,7 +32,7 @@ _FORBIDDEN = {
 }
 
 
-def _table(statement: str) -> str:
+def _written(statement: str) -> str:
     for ours, theirs in _TYPES:
         statement = statement.replace(f" {ours}", f" {theirs}")
     return statement
@@ -40,18 +40,47 @@ def _table(statement: str) -> str:
 
 def _triggers(table: str) -> list[str]:
     return [
-        f"CREATE TRIGGER append_only BEFORE {_FORBIDDEN[table]} ON {table} FOR EACH ROW EXECUTE FUNCTION refuse()",
-        f"CREATE TRIGGER never_empty BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
+        f"TRIGGER append_only BEFORE {_FORBIDDEN[table]} ON {table} FOR EACH ROW EXECUTE FUNCTION refuse()",
+        f"TRIGGER never_empty BEFORE TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse()",
     ]
 
 
-CREATION = [
-    *map(_table, SCHEMA.values()),
-    "INSERT INTO head VALUES (1, 0, '')",
-    f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{_REFUSAL.replace(chr(39), chr(39) * 2)}'",
-    *(statement for table in _FORBIDDEN for statement in _triggers(table)),
-]
-"""What makes an empty schema a ledger."""
+def creation(schema: str) -> list[str]:
+    """What makes a ledger in a database, under the name `schema`; the function there is then found by its name."""
+    refuse = f"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS '{_REFUSAL.replace(chr(39), chr(39) * 2)}'"
+    steps = [statement for version in range(1, VERSION + 1) for statement in _tables_of(version)]
+    return [f'CREATE SCHEMA "{schema}"', refuse, *steps, *_guards(), _marked(schema, VERSION)]
+
+
+def step(schema: str, version: int) -> list[str]:
+    """What brings the tables from the schema before to this one, guarded again where a table is new."""
+    return [*_tables_of(version), *_guards(), _marked(schema, version)]
+
+
+def _tables_of(version: int) -> list[str]:
+    return [_written(statement) for statement in STEPS[version - 1]]
+
+
+def _guards() -> list[str]:
+    return [f"CREATE OR REPLACE {trigger}" for table in _FORBIDDEN for trigger in _triggers(table)]
+
+
+def _marked(schema: str, version: int) -> str:
+    return f"COMMENT ON SCHEMA \"{schema}\" IS '{MARK}{version}'"
+
+
+VERSION_THERE = "(SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = current_schema())"
+"""In a statement: the mark of the schema that the connection uses."""
+
+
+def version_of(mark: str | None) -> int:
+    """The schema of the tables by its mark; an error if it is not a ledger."""
+    number = (mark or "").removeprefix(MARK)
+    if number == mark or not number.isdecimal():
+        raise LedgerDamaged("a schema of that name is of something else", "use another database")
+    assert_known(int(number))
+    return int(number)
+
 
 _THERE = """
 WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname = current_schema()),
@@ -75,36 +104,20 @@ UNION ALL SELECT 'policy ' || name || ' ' || polname FROM pg_policy p JOIN table
 UNION ALL SELECT 'child of ' || name FROM pg_inherits JOIN tables ON inhparent = tables.oid
 UNION ALL SELECT 'function ' || proname || ' ' || prosrc FROM pg_proc JOIN ours ON pronamespace = ours.oid
 """
-_COLUMNS = {
-    "head": "one bigint, sequence bigint, hash text",
-    "entries": "sequence bigint, text text, hash text",
-    "accounts": "path text, budget text?, promised text?, unit text?, state text",
-    "sources": "source text, dataset text",
-    "charges": "sequence bigint, dataset text, path text, question text, request text?, time text",
-    "releases": "charge bigint, sequence bigint, payload bytea",
-}
-_CONSTRAINTS = {
-    "head": ["PRIMARY KEY (one)", "CHECK ((one = 1))"],
-    "entries": ["PRIMARY KEY (sequence)"],
-    "accounts": ["PRIMARY KEY (path)"],
-    "sources": ["PRIMARY KEY (source)"],
-    "charges": ["PRIMARY KEY (sequence)", "UNIQUE (dataset, question)", "UNIQUE (dataset, request)"],
-    "releases": ["PRIMARY KEY (charge)"],
-}
+_NAMES = {"INTEGER": "bigint", "TEXT": "text", "BLOB": "bytea"}
+"""What the server calls the types of columns."""
 
 
 def _expected() -> set[str]:
     found = {f"function refuse {_REFUSAL}"}
-    for table, columns in _COLUMNS.items():
+    for table, made in structure().items():
         found.add(f"relation {table} rpfalse")
-        for column in columns.split(", "):
-            name, kind = column.removesuffix("?").split(" ")
-            collation = "C" if kind == "text" else ""
-            filled = str(not column.endswith("?")).lower()
-            found.add(f"column {table}.{name} {kind} {filled} {collation}false")
-        found |= {f"constraint {table} {constraint}" for constraint in _CONSTRAINTS[table]}
-        found.add(f"index {table} {sum('CHECK' not in c for c in _CONSTRAINTS[table])}true")
-        found |= {f"trigger {table} O {statement}" for statement in _triggers(table)}
+        for name, (kind, filled) in made.columns.items():
+            collation = "C" if kind == "TEXT" else ""
+            found.add(f"column {table}.{name} {_NAMES[kind]} {str(filled).lower()} {collation}false")
+        found |= {f"constraint {table} {constraint}" for constraint in (*made.keys, *made.checks)}
+        found.add(f"index {table} {len(made.keys)}true")
+        found |= {f"trigger {table} O CREATE {trigger}" for trigger in _triggers(table)}
     return found
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from discreet.core.events import Event
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.errors import LedgerDamaged
@@ -73,6 +74,8 @@ class Account:
     unit: Unit | None
     state: str
     """The filter's sums, as canonical JSON."""
+    answers: str | None = None
+    """Of a data set, who may see stored answers: "study" if each study has its own, None if all share them."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ class Charge:
     """A charge that is in the books for good.
 
     `fresh` is False when the question had been charged before, and then nothing was paid. `payload` is the release if
-    there is one already: show that, and run nothing.
+    there is one already: show that, and run nothing. Without one, run the question if the charge is `own`; otherwise
+    somebody else is running it now: wait, and charge again.
     """
 
     ledger: str
@@ -124,6 +128,14 @@ class Charge:
     time: str
     fresh: bool
     payload: bytes | None = field(repr=False)
+    run: str = field(default="", repr=False)
+    """The key of the run that the charge is for."""
+    own: bool = True
+    """Whether this caller is to run the question."""
+    events: tuple[Event, ...] = field(default=(), repr=False)
+    """What was charged, for which whoever has no outcome yet may run the question."""
+    successor: str = field(default="", repr=False)
+    """Under what the question would be charged again, were this run taken for dead."""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Any
 from discreet.core.losses import Loss
 from discreet.core.rounding import float_down, float_up
 from discreet.ledger.accounts import filter_of
-from discreet.ledger.notation import unit_to_plain
+from discreet.ledger.notation import covers, is_everywhere, unit_to_plain
 from discreet.ledger.records import Account, Tally
 from discreet.ledger.store import Books
 
-__all__ = ["readable", "registry"]
+__all__ = ["loss_numbers", "readable", "registry"]
 
 DAY = 86400.0
 
@@ -32,7 +32,7 @@ def registry(books: Books, ledger: str, now: datetime) -> dict[str, Any]:
             "name": dataset.path[0],
             "unit": unit_to_plain(dataset.unit) if dataset.unit else None,
             "accounts": [
-                _line(account, dataset, [t for t in tallies if t.path[: len(account.path)] == account.path], now)
+                _line(account, dataset, [t for t in tallies if covers(account.path, t.path)], now)
                 for account in accounts
                 if account.path[0] == dataset.path[0]
             ],
@@ -57,6 +57,7 @@ def readable(register: dict[str, Any]) -> str:
         lines += ["", f"{dataset['name']}: protects each {unit['kind']}{column} ({unit['neighbours']} neighbours)"]
         for line in dataset["accounts"]:
             name = "  " * len(line["account"]) + line["account"][-1]
+            name = f"    {line['account'][-1]} in all studies" if is_everywhere(tuple(line["account"])) else name
             budget = f" of {line['budget']['text']}" if line["budget"] else ""
             lines.append(
                 f"{name}: spent {line['spent']['text']}{budget}, {line['used']:.1%} used,"
@@ -73,10 +74,10 @@ def _line(account: Account, dataset: Account, tallies: list[Tally], now: datetim
     days = 1.0 if first is None else max(1.0, (now - datetime.fromisoformat(first)).total_seconds() / DAY)
     return {
         "account": list(account.path),
-        "budget": None if account.budget is None else _numbers(account.budget, float_up),
-        "promised": None if account.promised is None else _numbers(account.promised, float_up),
-        "spent": _numbers(filter.spent, float_up),
-        "remaining": None if account.budget is None else _numbers(filter.remaining, float_down),
+        "budget": None if account.budget is None else loss_numbers(account.budget, float_up),
+        "promised": None if account.promised is None else loss_numbers(account.promised, float_up),
+        "spent": loss_numbers(filter.spent, float_up),
+        "remaining": None if account.budget is None else loss_numbers(filter.remaining, float_down),
         "used": used,
         "used_per_day": used / days,
         "days_left": (1 - used) * days / used if used else None,
@@ -87,7 +88,8 @@ def _line(account: Account, dataset: Account, tallies: list[Tally], now: datetim
     }
 
 
-def _numbers(loss: Loss, rounded: Callable[[Fraction], float]) -> dict[str, Any]:
+def loss_numbers(loss: Loss, rounded: Callable[[Fraction], float]) -> dict[str, Any]:
+    """A loss as JSON can hold it: its text, and its numbers rounded."""
     numbers: dict[str, Any] = {"definition": type(loss).__name__, "text": str(loss)}
     for part in fields(loss):
         value = getattr(loss, part.name)

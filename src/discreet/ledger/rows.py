@@ -1,11 +1,12 @@
-"""The tables of the books and the statements on them.
+"""The statements on the tables of the books, which `schema.py` makes.
 
 The statements are plain SQL with `?` for parameters. A store says how they are run: `_rows` reads, `_put` writes.
 
 >>> import sqlite3
+>>> from discreet.ledger.schema import STEPS
 >>> from discreet.ledger.sqlite import SQLiteBooks
 >>> connection = sqlite3.connect(":memory:")
->>> for statement in SCHEMA.values():
+>>> for statement in (statement for step in STEPS for statement in step):
 ...     _ = connection.execute(statement)
 >>> books = SQLiteBooks(connection)
 >>> books.put_source("sha256:1f", "health")
@@ -34,32 +35,21 @@ from discreet.ledger.notation import (
 )
 from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
 
-__all__ = ["ACCOUNT", "ACCOUNTS", "ASKED", "ENTRY", "HEAD", "LAST", "RELEASE", "REQUESTED", "SCHEMA", "SQLBooks"]
+__all__ = ["ACCOUNT", "ACCOUNTS", "ASKED", "ENTRY", "HEAD", "LAST", "RELEASE", "REQUESTED", "SQLBooks"]
 
 PAGE_OF_RELEASES = 50
 
-SCHEMA = {
-    "head": "CREATE TABLE head"
-    " (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL, hash TEXT NOT NULL)",
-    "entries": "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, text TEXT NOT NULL, hash TEXT NOT NULL)",
-    "accounts": "CREATE TABLE accounts"
-    " (path TEXT PRIMARY KEY, budget TEXT, promised TEXT, unit TEXT, state TEXT NOT NULL)",
-    "sources": "CREATE TABLE sources (source TEXT PRIMARY KEY, dataset TEXT NOT NULL)",
-    "charges": "CREATE TABLE charges (sequence INTEGER PRIMARY KEY, dataset TEXT NOT NULL, path TEXT NOT NULL,"
-    " question TEXT NOT NULL, request TEXT, time TEXT NOT NULL, UNIQUE (dataset, question), UNIQUE (dataset, request))",
-    "releases": "CREATE TABLE releases (charge INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, payload BLOB NOT NULL)",
-}
 HEAD = "SELECT sequence, hash FROM head"
 LAST = (
     "SELECT entries.sequence, text, entries.hash FROM head JOIN entries ON head.sequence = entries.sequence"
     " WHERE one = 1"
 )
 ENTRY = "SELECT sequence, text, hash FROM entries WHERE sequence = ?"
-ACCOUNTS = "SELECT path, budget, promised, unit, state FROM accounts"
+ACCOUNTS = "SELECT path, budget, promised, unit, answers, state FROM accounts"
 ACCOUNT = f"{ACCOUNTS} WHERE path = ?"
-CHARGES = "SELECT sequence, dataset, path, question, request, time FROM charges"
+CHARGES = "SELECT sequence, dataset, path, question, run, time FROM charges"
 ASKED = f"{CHARGES} WHERE dataset = ? AND question = ?"
-REQUESTED = f"{CHARGES} WHERE dataset = ? AND request = ?"
+REQUESTED = f"{CHARGES} WHERE dataset = ? AND run = ?"
 RELEASE = "SELECT charge, sequence, payload FROM releases WHERE charge = ?"
 
 
@@ -69,6 +59,8 @@ class SQLBooks(ABC):
     def __init__(self) -> None:
         self.appended: Head | None = None
         """The last entry that this transaction added."""
+        self.added: list[int] = []
+        """The numbers of all entries that it added."""
 
     @abstractmethod
     def _rows(self, statement: str, *values: object) -> list[Any]:
@@ -92,6 +84,7 @@ class SQLBooks(ABC):
     def append(self, *entries: Entry) -> None:
         """Adds the entries and makes the last one the head."""
         for entry in entries:
+            self.added.append(entry.sequence)
             self._put("INSERT INTO entries VALUES (?, ?, ?)", entry.sequence, entry.text, entry.hash)
         head = entries[-1].head
         self._put("UPDATE head SET sequence = ?, hash = ? WHERE one = 1", head.sequence, head.hash)
@@ -124,9 +117,9 @@ class SQLBooks(ABC):
     def put_account(self, account: Account) -> None:
         """Adds or replaces the account."""
         self._put(
-            "INSERT INTO accounts (path, budget, promised, unit, state) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (path) DO UPDATE"
-            " SET budget = excluded.budget, promised = excluded.promised, state = excluded.state",
+            "INSERT INTO accounts (path, budget, promised, unit, answers, state) VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (path) DO UPDATE SET budget = excluded.budget, promised = excluded.promised,"
+            " answers = excluded.answers, state = excluded.state",
             *_terms(account),
             account.state,
         )
@@ -168,7 +161,7 @@ class SQLBooks(ABC):
     def put_charge(self, row: ChargeRow) -> None:
         """Adds a charge."""
         self._put(
-            "INSERT INTO charges (sequence, dataset, path, question, request, time) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO charges (sequence, dataset, path, question, run, time) VALUES (?, ?, ?, ?, ?, ?)",
             row.sequence,
             row.path[0],
             path_text(row.path),
@@ -222,12 +215,12 @@ def _entry(row: Any) -> Entry | None:
 
 
 def _account(row: tuple[Any, ...]) -> Account:
-    *terms, state = _typed(row, str, str | None, str | None, str | None, str)
+    *terms, state = _typed(row, str, str | None, str | None, str | None, str | None, str)
     return replace(_opened(*terms), state=state)
 
 
 @lru_cache(maxsize=1024)
-def _opened(path: str, budget: str | None, promised: str | None, unit: str | None) -> Account:
+def _opened(path: str, budget: str | None, promised: str | None, unit: str | None, answers: str | None) -> Account:
     """The account without its state, which alone changes from charge to charge."""
     try:
         account = Account(
@@ -236,10 +229,11 @@ def _opened(path: str, budget: str | None, promised: str | None, unit: str | Non
             None if promised is None else loss_from_plain(json.loads(promised)),
             None if unit is None else unit_from_plain(json.loads(unit)),
             "",
+            answers,
         )
     except (KeyError, TypeError, ValueError) as reason:
         raise LedgerDamaged(f"the account {path!r} cannot be read", "check the ledger") from reason
-    if _terms(account) != (path, budget, promised, unit):
+    if _terms(account) != (path, budget, promised, unit, answers):
         raise LedgerDamaged(f"the account {path!r} is not written as the ledger writes", "check the ledger")
     return account
 
@@ -250,6 +244,7 @@ def _terms(account: Account) -> tuple[str | None, ...]:
         None if account.budget is None else canonical(loss_to_plain(account.budget)),
         None if account.promised is None else canonical(loss_to_plain(account.promised)),
         None if account.unit is None else canonical(unit_to_plain(account.unit)),
+        account.answers,
     )
 
 

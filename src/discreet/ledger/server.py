@@ -22,6 +22,7 @@ import psycopg
 from psycopg import conninfo
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.secrets import known_scheme
 from discreet.ledger.connections import busy
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 
@@ -33,6 +34,9 @@ GRACE = 2.0
 """Seconds beyond the patience for other writers that a server has for its answer."""
 IDLE = 5.0
 """Seconds, at least, that a transaction may do nothing before the server ends it, or half the patience."""
+DOUBTFUL = ("01", "57")
+"""How codes of warnings and of interventions begin. A wait for a standby that is cancelled ends in success
+with one of them: the commit is on this server's disk alone, and a failover would lose it."""
 _SECRETS = ("password", "sslpassword")
 _QUIET = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3"}
 
@@ -56,6 +60,13 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """The names of statements that the server has read and planned."""
         self.named = 0
         """How many names were given."""
+        self.doubts: list[str] = []
+        """What the server warned of since somebody asked: a commit with a warning may be less than durable."""
+        self.add_notice_handler(self._note_warning)
+
+    def _note_warning(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.severity_nonlocalized == "WARNING" and (notice.sqlstate or "").startswith(DOUBTFUL):
+            self.doubts.append(notice.message_primary or "no reason given")
 
     def wait(self, gen: Any, *rest: Any, **options: Any) -> Any:
         """Runs one exchange with the server; without an answer the connection is closed."""
@@ -91,10 +102,10 @@ class Address:
     def of(cls, text: str) -> Address:
         """The address that a URL or a connection string gives; no error repeats it, for it may hold a password."""
         try:
-            words = conninfo.conninfo_to_dict(text)
+            words = conninfo.conninfo_to_dict(known_scheme(text))
         except psycopg.Error:
             words = None
-        if words is None:
+        if words is None or _holds_part_of_a_password(words):
             bound = "postgresql://user@host:port/database, or words such as service=books"
             remedy = "write %40, %3A and %2F for @, : and / in names, and keep the password in a .pgpass file"
             raise InvalidArgument("ledger", "an address", bound, remedy)
@@ -112,10 +123,20 @@ class Address:
         """A message of the driver in one line, without what is secret."""
         lines = [line.strip() for line in str(message).splitlines() if line.strip()]
         text = lines[0] if lines else "no reason given"
-        for secret in (self.words[name] for name in _SECRETS if self.words.get(name)):
+        secrets = [self.words[name] for name in _SECRETS if self.words.get(name)]
+        user = self.words.get("user", "")
+        # Where a colon was encoded, user and password are one word, which the server takes for the user's name.
+        secrets += [user] if ":" in user else []
+        for secret in secrets:
             for form in {secret, quote(secret), quote(secret, safe="")}:
                 text = text.replace(form, "…")
         return text
+
+
+def _holds_part_of_a_password(words: Mapping[str, Any]) -> bool:
+    """Whether the host begins with the rest of a password that has an @ in it; sockets may be called so."""
+    host = str(words.get("host") or "")
+    return "@" in host and not host.startswith(("/", "@"))
 
 
 def connect(address: Address, schema: str, patience: float) -> Connection:
@@ -154,6 +175,7 @@ def _prepare(connection: Connection, schema: str, patience: float) -> None:
         "search_path": f'"{schema}", pg_temp',
         "lock_timeout": f"{ceil(1000 * patience)}ms",
         "idle_in_transaction_session_timeout": f"{ceil(1000 * idle)}ms",
+        "idle_session_timeout": "0",
         "row_security": "off",
         "standard_conforming_strings": "on",
         "enable_seqscan": "off",

@@ -1,7 +1,7 @@
 """Books in one SQLite file, shared by any number of threads and processes of one machine.
 
 The file is in write-ahead mode with `synchronous=FULL`: a commit returns when the disk has it. Beside the file lie
-SQLite's own `-wal` and `-shm` and an empty `-lock`; all four belong together.
+SQLite's own `-wal` and `-shm`, and an empty `-lock` and `-runs`; all of them belong together.
 
 Writers take turns at `-lock`, an empty database whose exclusive lock is held from before a transaction until after
 the checkpoint that may follow. So a checkpoint never runs beside a commit. SQLite before 3.51.3 could, in a
@@ -29,16 +29,18 @@ from urllib.parse import quote
 
 from discreet.ledger.connections import Connections, busy
 from discreet.ledger.errors import LedgerDamaged, LedgerMissing, LedgerUnavailable
-from discreet.ledger.rows import SCHEMA, SQLBooks
+from discreet.ledger.rows import SQLBooks
+from discreet.ledger.runs import FileRuns
+from discreet.ledger.schema import STEPS, VERSION, assert_current, assert_known, record, structure, tables_in
 from discreet.ledger.store import NOTHING, Look
 from discreet.ledger.turnstile import Turnstile
 
-__all__ = ["SQLiteBooks", "SQLiteStore"]
+__all__ = ["BESIDE", "SQLiteBooks", "SQLiteStore"]
 
 APPLICATION = 0x64695363
 """Marks a file as a ledger, in SQLite's header."""
-VERSION = 1
-"""The schema. A ledger of another version is refused, never guessed at."""
+BESIDE = ("-wal", "-shm", "-journal", "-lock", "-runs")
+"""How the names of files end that lie beside the books and belong to them."""
 ENTRIES_BETWEEN_CHECKPOINTS = 200
 """Whoever writes an entry with such a number moves the log into the file, which keeps the log at a few megabytes."""
 
@@ -52,9 +54,9 @@ class SQLiteBooks(SQLBooks):
 
     def complaints(self) -> list[str]:
         """What is wrong with the structure: damaged pages or indexes, tables or triggers that do not belong."""
-        stored = dict(self._rows("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
-        found = [f"the table {name} is not as it was made" for name, sql in SCHEMA.items() if stored.get(name) != sql]
-        found += [f"{name} does not belong here" for name in stored.keys() - SCHEMA.keys()]
+        stored, made = tables_in(self._connection), structure()
+        found = [f"the table {name} is not as it was made" for name in made if stored.get(name) != made[name].text]
+        found += [f"{name} does not belong here" for name in stored.keys() - made.keys()]
         found += self._misplaced()
         integrity = [message for (message,) in self._rows("PRAGMA integrity_check(10)")]
         return found + [message for message in integrity if message != "ok"]
@@ -75,6 +77,7 @@ class SQLiteStore:
     def __init__(self, path: str | os.PathLike[str], *, create: bool = True, patience: float = 30.0) -> None:
         self.path = os.path.realpath(path)
         self.patience = patience
+        self.runs = FileRuns(f"{self.path}-runs")
         self._turnstile = Turnstile(self._lock, patience)
         self._connections = Connections(self._connect, sqlite3.Error, patience, self._turnstile.close)
         _make_file(self.path, create)
@@ -88,11 +91,12 @@ class SQLiteStore:
         pool = self._connections
         with self._translated(), pool.use(), self._turnstile.turn(), pool.borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            assert_current(_version(connection))
             books = SQLiteBooks(connection)
             yield books
             self._assert_in_place()
             connection.execute("COMMIT")
-            if books.appended and books.appended.sequence % ENTRIES_BETWEEN_CHECKPOINTS == 0:
+            if any(number % ENTRIES_BETWEEN_CHECKPOINTS == 0 for number in books.added):
                 # What was committed is safe in the log already; a checkpoint that fails is made up for by a later one.
                 with suppress(sqlite3.OperationalError):
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -103,6 +107,7 @@ class SQLiteStore:
         pool = self._connections
         with self._translated(), pool.use(), pool.borrowed() as connection:
             connection.execute("BEGIN")
+            assert_current(_version(connection))
             yield SQLiteBooks(connection)
             connection.execute("COMMIT")
 
@@ -113,6 +118,7 @@ class SQLiteStore:
 
     def close(self) -> None:
         """Lets go of the file."""
+        self.runs.close()
         self._connections.close()
 
     def _lock(self) -> sqlite3.Connection:
@@ -146,14 +152,12 @@ class SQLiteStore:
                 with self._turnstile.turn():
                     if _is_blank(connection):
                         _set_log(connection)
-                        connection.execute("BEGIN IMMEDIATE")
-                        for statement in SCHEMA.values():
-                            connection.execute(statement)
-                        connection.execute("INSERT INTO head VALUES (1, 0, '')")
-                        connection.execute(f"PRAGMA application_id={APPLICATION}")
-                        connection.execute(f"PRAGMA user_version={VERSION}")
-                        connection.execute("COMMIT")
+                        _make_tables(connection)
             _assert_ours(connection)
+            if _version(connection) < VERSION:
+                with self._turnstile.turn():
+                    while (version := _version(connection)) < VERSION:
+                        _step_up(connection, version + 1)
             if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                 with self._turnstile.turn():
                     _set_log(connection)
@@ -233,14 +237,32 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 
 def _assert_ours(connection: sqlite3.Connection) -> None:
     [application] = connection.execute("PRAGMA application_id").fetchone()
-    [version] = connection.execute("PRAGMA user_version").fetchone()
     if application != APPLICATION:
         raise LedgerDamaged("the file is a database of something else", "give the path of a ledger, or of no file")
-    if version != VERSION:
-        raise LedgerDamaged(
-            f"it has schema {version}, and this version of discreet knows schema {VERSION}",
-            "use the version of discreet that it is from",
-        )
+    assert_known(_version(connection))
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in (statement for step in STEPS for statement in step):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id={APPLICATION}")
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    connection.execute("COMMIT")
+
+
+def _step_up(connection: sqlite3.Connection, version: int) -> None:
+    """Brings the tables to the next schema, all of it or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in STEPS[version - 1]:
+        connection.execute(statement)
+    record(SQLiteBooks(connection), version)
+    connection.execute(f"PRAGMA user_version={version}")
+    connection.execute("COMMIT")
 
 
 def _set_log(connection: sqlite3.Connection) -> None:

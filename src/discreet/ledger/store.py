@@ -18,6 +18,7 @@ from typing import Protocol
 
 from discreet.ledger.notation import Path
 from discreet.ledger.records import Account, ChargeRow, Entry, Head, ReleaseRow, Tally
+from discreet.ledger.runs import Runs
 
 __all__ = ["NOTHING", "PAGE", "Books", "Look", "Store", "pages"]
 
@@ -124,6 +125,10 @@ class Store(Protocol):
     @property
     def address(self) -> str:
         """Where the books are, as people are told."""
+
+    @property
+    def runs(self) -> Runs:
+        """Which runs of charged questions are alive."""
 
     def writing(self, look: Look = NOTHING) -> AbstractContextManager[Books]:
         """An exclusive, durable transaction."""

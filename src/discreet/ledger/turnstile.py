@@ -51,9 +51,12 @@ class Turnstile:
                     pause = min(2 * pause, 0.004)
             yield
         finally:
-            if self._connection is not None:
-                self._connection.rollback()
-            self._writer.release()
+            # A signal may end the rollback; the lock is given back all the same.
+            try:
+                if self._connection is not None:
+                    self._connection.rollback()
+            finally:
+                self._writer.release()
 
     def close(self) -> None:
         """Lets go of the database; the next turn opens it again."""

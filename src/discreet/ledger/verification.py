@@ -17,20 +17,26 @@ from typing import Any
 from discreet.accounting.filters import Filter
 from discreet.accounting.parts import as_event
 from discreet.core.errors import BudgetExceeded, DiscreetError, NotAccountable
+from discreet.core.events import Event
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import admit, amended, charges_under, largest
 from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.notation import (
     Path,
+    above,
+    attempt_key,
     canonical,
     digest,
     events_from_plain,
+    is_everywhere,
     loss_from_plain,
     shown,
+    study_key,
     unit_from_plain,
 )
 from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
+from discreet.ledger.schema import VERSION
 from discreet.ledger.store import Books, Store, pages
 
 __all__ = ["Verifier", "check", "examine"]
@@ -52,10 +58,18 @@ class Verifier:
     """For each charge, the entry of its release and the digest of the payload."""
     moved: bool = False
     """Whether the books go on elsewhere."""
+    schema: int = 1
+    """The schema that the tables have at least, by what the chain says."""
     _terms: dict[Path, tuple[Loss | None, Loss | None, Unit | None]] = field(default_factory=dict)
     _filters: dict[Path, Filter] = field(default_factory=dict)
+    _answers: dict[Path, str | None] = field(default_factory=dict)
+    """Who may see stored answers, by data set."""
     _keys: set[tuple[str, str, str]] = field(default_factory=set)
     """The questions and requests of each data set."""
+    _questions: dict[tuple[str, str], int] = field(default_factory=dict)
+    """The charge of each question."""
+    _void: set[int] = field(default_factory=set)
+    """Charges of runs that ended without an outcome, and were followed by a further attempt."""
 
     def follow(self, books: Books) -> None:
         """Reads all entries that were added since the last time."""
@@ -69,7 +83,7 @@ class Verifier:
     def accounts(self) -> list[Account]:
         """All accounts as they must stand, parents before children."""
         return [
-            Account(path, *self._terms[path], canonical(filter.state()))
+            Account(path, *self._terms[path], canonical(filter.state()), self._answers.get(path))
             for path, filter in sorted(self._filters.items(), key=lambda item: item[0])
         ]
 
@@ -104,9 +118,13 @@ class Verifier:
     def _open(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         path, plain = tuple(content["account"]), content["budget"]
         _assert(path not in self._filters, "the account was open already")
-        _assert(len(path) == 1 or path[:-1] in self._filters, "the account above it is not open")
+        parent = path[:1] if is_everywhere(path) else path[:-1]
+        _assert(not parent or parent in self._filters, "the account above it is not open")
         _assert(("unit" in content) == (len(path) == 1), "data sets have a unit, other accounts do not")
         budget = None if plain is None else loss_from_plain(plain)
+        if is_everywhere(path):
+            self._open_everywhere(path, budget, content["state"], charges_under(pages(books, 0, until=sequence), path))
+            return
         filter = Filter.revive(budget or self._filters[path[:1]].budget, content["state"])
         spent = {value for group in content["state"]["sums"] for value in group}
         _assert(spent == {"0"}, "a new account has spent nothing")
@@ -114,6 +132,22 @@ class Verifier:
             self._own(content["source"], path[0])
         self._terms[path] = budget, budget, unit_from_plain(content["unit"]) if "unit" in content else None
         self._filters[path] = filter
+
+    def _open_everywhere(self, path: Path, budget: Loss | None, state: dict[str, Any], past: Iterator[Event]) -> None:
+        """A name over all studies has spent what it was charged before."""
+        if budget is None:
+            raise _Broken("a name over all studies has a budget")
+        unlimited = Account(path, None, None, None, "")
+        counted = amended(unlimited, self._filters[path[:1]], budget, past)
+        self._filters[path] = _recorded(counted, budget, state)
+        self._terms[path] = budget, budget, None
+
+    def _keep_answers(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """Who may see stored answers from here on."""
+        path, answers = tuple(content["account"]), {"dataset": None, "study": "study"}[content["per"]]
+        _assert(len(path) == 1 and path in self._filters, "the data set is not open")
+        _assert(self._answers.get(path) != answers, "it was so already")
+        self._answers[path] = answers
 
     def _attach(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         [dataset] = content["account"]
@@ -141,21 +175,43 @@ class Verifier:
     def _charge(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         path = tuple(content["account"])
         row = ChargeRow(sequence, path, content["question"], content["request"], content["time"])
+        if "asked" in content:
+            _assert(self._answers.get(path[:1]) is not None, "answers were not kept per study")
+            kept = study_key(content["asked"], path)
+            _assert(content.get("first", content["question"]) == kept, "it is not charged under the key of its study")
+        if "attempt" in content:
+            self._follow_attempt(path[0], content["question"], content["first"], content["attempt"])
         for kind, key in (("question", row.question), ("request", row.request)):
             _assert((path[0], kind, key) not in self._keys, f"its {kind} was charged before")
             if key is not None:
                 self._keys.add((path[0], kind, key))
-        filters = {path[:depth]: self._filters[path[:depth]] for depth in range(1, len(path) + 1)}
+        over = [each for each in above(path) if each in self._filters or not is_everywhere(each)]
+        filters = {each: self._filters[each] for each in over}
         admit(filters, self._terms[path[:1]][-1], as_event(events_from_plain(content["events"])))
         for (each, filter), state in zip(filters.items(), content["states"], strict=True):
             self._filters[each] = _recorded(filter, filter.budget, state)
         self.charges[sequence] = row
+        self._questions[path[0], row.question] = sequence
+
+    def _follow_attempt(self, dataset: str, question: str, first: str, attempt: int) -> None:
+        """A further attempt follows one that had no outcome."""
+        _assert(question == attempt_key(first, attempt), "it is not charged under the key of its attempt")
+        earlier = dataset, attempt_key(first, attempt - 1)
+        _assert(earlier in self._questions, "the attempt before it was not charged")
+        _assert(self._questions[earlier] not in self.releases, "the attempt before it has an outcome")
+        self._void.add(self._questions[earlier])
 
     def _release(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         charge = content["charge"]
         _assert(charge in self.charges, "it is for no charge")
         _assert(charge not in self.releases, "its charge had a release before")
+        _assert(charge not in self._void, "its question was charged again before")
         self.releases[charge] = sequence, content["payload"]
+
+    def _certify(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The digest of what a certificate says."""
+        _assert(content["charge"] in self.releases, "it is for no release")
+        _assert(len(bytes.fromhex(content["statement"])) == 32, "it is no digest")
 
     def _key(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         """A public key of somebody who signs."""
@@ -169,17 +225,27 @@ class Verifier:
         """The books go on here."""
         self.moved = False
 
+    def _schema(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The tables were brought to the next schema."""
+        old, new = content["from"], content["to"]
+        _assert(isinstance(old, int) and new == old + 1, "a schema is followed by the next one")
+        _assert(self.schema <= old < VERSION, "the tables had another schema")
+        self.schema = new
+
 
 _READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
     "ledger": Verifier._ledger,
     "open": Verifier._open,
     "attach": Verifier._attach,
     "amend": Verifier._amend,
+    "answers": Verifier._keep_answers,
     "charge": Verifier._charge,
     "release": Verifier._release,
+    "certify": Verifier._certify,
     "key": Verifier._key,
     "move": Verifier._move,
     "arrive": Verifier._arrive,
+    "schema": Verifier._schema,
 }
 
 

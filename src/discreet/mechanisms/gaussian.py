@@ -60,6 +60,11 @@ class Gaussian:
         if not self.real and self.grid.exponent > 0:
             raise InvalidArgument("grid", self.grid, "no coarser than the integers", "set real=True")
         scale_argument("sigma", self.sigma / self.grid.step)
+        if not self.real and self.squared_sensitivity < self.grid.step**2:
+            remedy = "give a finer grid, or set real=True for numbers that are rounded to it"
+            raise InvalidArgument(
+                "squared_sensitivity", self.squared_sensitivity, f"at least one step of {self.grid}, squared", remedy
+            )
 
     @classmethod
     def for_approx(

@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from discreet.core.errors import EntropyFailure, InvalidArgument
 
-__all__ = ["Entropy", "Words", "chosen", "system"]
+__all__ = ["Entropy", "Words", "chosen", "for_release", "system"]
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
 
@@ -45,8 +45,8 @@ class Entropy:
 
     @property
     def private(self) -> bool:
-        """Whether what is drawn here may protect anybody: never for a source made for tests."""
-        return True
+        """Whether what is drawn here may protect anybody: never for a source made for tests, or by anybody else."""
+        return type(self) is Entropy
 
     def fill(self, out: Words) -> None:
         """Overwrite a contiguous array with uniform words."""
@@ -175,6 +175,21 @@ class _Scripted(_Seeded):
         flat[: len(taken)] = np.array(taken, dtype=np.uint64)
 
 
+class _Given(Entropy):
+    """A source that somebody else made: it draws as it likes, and is not private whatever it says of itself."""
+
+    def __init__(self, given: Entropy) -> None:
+        super().__init__()
+        self._given = given
+
+    @property
+    def private(self) -> bool:
+        return False
+
+    def fill(self, out: Words) -> None:
+        self._given.fill(out)
+
+
 _SYSTEM = Entropy()
 
 
@@ -190,3 +205,11 @@ def chosen(entropy: Entropy | None) -> Entropy:
     if not isinstance(entropy, Entropy):
         raise InvalidArgument("entropy", entropy, "an Entropy or None", "leave it out, or in tests use for_tests")
     return entropy
+
+
+def for_release(entropy: Entropy | None) -> Entropy:
+    """The source of a release: `system()`, which alone is private, or one for tests. Nothing that a caller's own object
+    says of itself, by a class of its own or by a method put into an `Entropy`, makes it private."""
+    source = chosen(entropy)
+    ours = source is _SYSTEM or type(source) in (_Seeded, _Scripted)
+    return source if ours else _Given(source)

@@ -1,20 +1,18 @@
-"""The program of a worker: it loads a function, sees no data, and forks one child for each block.
+"""The program of a worker: it gets a function as bytes, sees no data, and forks one child for each block.
 
-A child is a copy of a process that never ran the function: whatever a run changes dies with it. A child gets the rows
-of one block through a socket of its own and sends back one short answer; the program ends it when its time is over,
-and whatever it has started. `workers.py` runs this file with nothing else of the library, so it imports none of it.
+A child gets the rows of one block through a socket of its own and sends back one short answer; the program ends it when
+its time is over. Code of the function runs in children alone, and only after the walls of `walls.py` stand around them:
+that is where the bytes are loaded, for loading them may run anything. So the program that forks never runs a part of
+the function, and a child is a copy of a process that did not, nor watched one that did: what a run changes dies with
+it, and no run sees more than the rows of its block. Before the first block a child is forked that loads the function
+and has no rows, so that what cannot be loaded is known in time.
 
-What a child may do is cut down as far as the system helps. Everywhere: limits on memory, processor time and file size,
-nothing on its terminal, few environment variables, no descriptors but its own. On Linux with Landlock: no file is
-written, created or removed, no signal to and no look into other processes. With seccomp: no sockets but pairs, and none
-of the calls that leave something behind for children to come (`_LASTING`), be it the date of a file or the priority of
-the process that forks them; the powers of root are given up. Where namespaces are allowed, a child is the first process
-of its own, and all that it starts ends with it; and the files of the data are not there, under the names they have.
-What is not prevented: reading other files, copies of the data among them, and what shows that something was read or
-run, as dates of access, caches, clocks and the load of the machine. Against a function written to find such ways it
-takes a sandbox of the system.
+What leaves a child is bytes that the function may choose, up to `MOST` of them, and is read as such: doubles in a row,
+the JSON of a label, or one of the `OUTCOMES`. No text of a function, its exceptions included, is passed on.
 
-Answers are bytes: doubles in a row, or the JSON of a label.
+Everywhere there are limits on memory, processor time and file size, nothing on the terminal, hardly any environment
+variables, no descriptors but the child's own. Where walls are missing, an order says which are needed, and without
+them no child loads anything. `workers.py` runs this file and those it imports with nothing else of the library.
 
 >>> written(("a", 1.5, None, b"x")), read(written(("a", 1.5, None, b"x")))
 (b'{"t": ["a", 1.5, null, {"b": "78"}]}', ('a', 1.5, None, b'x'))
@@ -22,8 +20,7 @@ Answers are bytes: doubles in a row, or the JSON of a label.
 
 from __future__ import annotations
 
-import ctypes
-import errno
+import builtins
 import importlib
 import json
 import os
@@ -34,56 +31,40 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from types import CodeType
 from typing import Any
 
-__all__ = ["DONE", "MOST", "READY", "read", "received", "sent", "written"]
+from discreet.robust.kernel import PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+from discreet.robust.system_calls import CHANNEL
+from discreet.robust.threads import Gate, hand_over
+from discreet.robust.walls import (
+    WALLS,
+    begin_namespace,
+    build_inner,
+    build_outer,
+    keep_from_children,
+    set_process_option,
+)
 
-READY, DONE = b"r", b"d"
+__all__ = ["DONE", "ENDED", "LOADED", "MOST", "OUTCOMES", "RAISED", "read", "received", "sent", "written"]
+
+DONE = b"d"
+OUTCOMES = ("answer", "raised", "no answer", "not finite")
+"""What a trial may come to: the first byte of what it sends. After `raised` follows the place of a kind in `RAISED`."""
+RAISED = tuple(
+    sorted(name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException))
+)
+"""Kinds of exceptions that may be named: those of Python itself."""
+LOADED, ENDED = 254, 255
+"""What a load may come to, beside a kind of exception."""
 MOST = 1 << 16
 """Bytes of an answer; what is longer is no answer."""
 _DESCRIPTORS = 256
 _OLD_SECONDS = 2
 """Processor time may pass what the clock allows by this much."""
-_SUBREAPER, _DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 36, 1, 38
-_NEW_USER, _NEW_NETWORK, _NEW_TALKS, _NEW_PROCESSES = 0x10000000, 0x40000000, 0x08000000, 0x20000000
-_NEW_MOUNTS, _ALL_PRIVATE, _BOUND, _READ_ONLY = 0x00020000, 0x44000, 0x1000, 1
-_RULESET, _ADD_RULE, _RESTRICT = 444, 445, 446
-_WRITES = 0b1_1111_1111_0010
-"""Landlock's rights to write, remove and make files, of its first version; moving and cutting came later."""
-_SECCOMP, _FILTERED = 22, 2
-_PASS, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_FIRST, _SECOND = 16, 24
-"""Where a filter finds the arguments of a call."""
-_CAPABILITIES, _READ_ANYTHING = 0x20080522, 1 << 2
-_ANYWHERE = (425, 426, 427, 452, 463, 466, 469)
-"""Rings of calls that no filter sees; and modes, attributes and flags of files, as newer kernels set them."""
-_LASTING = {
-    # Shared memory, semaphores and messages; modes, owners, dates and attributes of files; keys; priorities; sockets.
-    "x86_64": (
-        *(29, 30, 31, 64, 65, 66, 68, 69, 70, 71, 220, 240, 241),
-        *(90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280),
-        *(248, 249, 250, 141, 251, 41),
-        *_ANYWHERE,
-    ),
-    "aarch64": (
-        *(180, 181, 186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196),
-        *(5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88),
-        *(217, 218, 219, 140, 30, 198),
-        *_ANYWHERE,
-    ),
-}
-_OF_OTHERS = {"x86_64": (142, 144, 203, 302, 314), "aarch64": (118, 119, 122, 261, 274)}
-"""Scheduling and limits: of the process itself only, which is process 0."""
-_CONTROL = {"x86_64": 16, "aarch64": 29}
-_FLAGGING = (0x40086602, 0x401C5820, 0x40046602)
-"""Requests that set the flags of a file."""
-_SYSTEM = {"x86_64": (0xC000003E, 126), "aarch64": (0xC00000B7, 91)}
-"""The number of the architecture, and of the call that gives powers up."""
 _PLAIN = (str, bool, int, float, type(None))
 
 
@@ -159,44 +140,121 @@ def framed(columns: Any, form: str) -> Any:
 
 
 def main(descriptor: int) -> None:
-    """Load the function, say so, then fork for each block until nobody asks any more."""
+    """Build the outer walls, have a child load the function, say how that went, then fork for each block until nobody
+    asks any more."""
     control = socket.socket(fileno=descriptor)
     order = json.loads(received(control))
-    _apart()
-    _hide(order["hidden"])
-    _settle(_SUBREAPER, 1)
+    packed = received(control)
+    pages, mapped = _told_of_itself("statm"), _told_of_itself("maps")
+    # A child inherits the order, and need not know what is hidden from it.
+    outer = build_outer(order["visible"], order.pop("hidden"))
     sys.path[:] = order["path"]
-    try:
-        for name in order["modules"]:
+    for name in order["modules"]:
+        # What is missing here is missing for the function too, which will say so itself.
+        with suppress(Exception):
             importlib.import_module(name)
-        function = pickle.loads(received(control))
-        for code in _codes(function):
-            _preload(code)
-    except Exception as error:
-        sent(control, f"{type(error).__name__}: {error}".encode()[:MOST])
-        return
-    sent(control, READY)
+    order["memory"] += int((pages() or b"0").split()[0]) * resource.getpagesize()
+    _keep_memory(mapped())
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    outcome = b""
+    ours, theirs = socket.socketpair()
+    with ours:
+        _kept(theirs.detach(), control, order, packed, outer, loads_only=True)
+        ours.setblocking(False)
+        with suppress(OSError):
+            outcome = ours.recv(2)
+    standing = outcome[0] if outcome else 0
+    walls = sorted(outer | {wall for place, wall in enumerate(WALLS) if standing >> place & 1})
+    loaded = outcome[1] if len(outcome) == 2 else ENDED
+    sent(control, json.dumps({"walls": walls, "loaded": loaded}).encode())
     while True:
         request, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not request:
             return
-        child = os.fork()
-        if child == 0:
-            control.close()
-            _answer(descriptors[0], function, order)
-        os.close(descriptors[0])
-        _watch(child, control, order["seconds"])
+        _kept(descriptors[0], control, order, packed, outer)
         sent(control, DONE)
 
 
-def _watch(child: int, control: socket.socket, seconds: float) -> None:
+def _told_of_itself(name: str) -> Callable[[], bytes]:
+    """What /proc says of this process, whenever asked: read through a file that is opened now, while there is a /proc;
+    nothing where there is none."""
+    try:
+        told = open(f"/proc/self/{name}", "rb", buffering=0)  # noqa: SIM115
+    except OSError:
+        return lambda: b""
+    return lambda: told.read() if told.seek(0) == 0 else b""
+
+
+def _keep_memory(maps: bytes) -> None:
+    """No child has memory that others can see it write to: what a library mapped to be shared stays here, and a child
+    that reaches for it ends. `maps` is as in /proc."""
+    for line in maps.decode(errors="replace").splitlines():
+        place, rights = line.split()[:2]
+        if rights[1] == "w" and rights[3] == "s":
+            first, last = (int(end, 16) for end in place.split("-"))
+            keep_from_children(first, last - first)
+
+
+def _kept(
+    descriptor: int,
+    control: socket.socket,
+    order: dict[str, Any],
+    packed: bytes,
+    outer: set[str],
+    loads_only: bool = False,
+) -> None:
+    """One child, from its beginning to its end, in the care of a process of its own. A child is a copy of whatever
+    forks it: in the memory of one that had watched others it would find how long those took, and their numbers."""
+    if os.fork() == 0:
+        try:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+            set_process_option(PR_SET_CHILD_SUBREAPER, 1)
+            _forked(descriptor, control, order, packed, outer, loads_only)
+        finally:
+            os._exit(0)
+    os.close(descriptor)
+    # Where SIGCHLD is ignored, this ends with the last child, and tells of none but those that ended before.
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _forked(
+    descriptor: int,
+    control: socket.socket,
+    order: dict[str, Any],
+    packed: bytes,
+    outer: set[str],
+    loads_only: bool,
+) -> None:
+    """In the process that cares for one child."""
+    ours, theirs = socket.socketpair()
+    alone = begin_namespace()
+    child = os.fork()
+    if child == 0:
+        control.close()
+        _answer(descriptor, theirs, order, packed, outer | ({"processes"} if alone else set()), loads_only)
+    os.close(descriptor)
+    theirs.close()
+    gate = Gate(ours)
+    try:
+        _watch(child, control, gate, order["seconds"])
+    finally:
+        gate.close()
+
+
+def _watch(child: int, control: socket.socket, gate: Gate, seconds: float) -> None:
     """Wait for a child until its time is over, or nobody waits for it; then end it and all it started."""
     begun, ended = time.monotonic(), False
+    watched: list[socket.socket | Gate] = [control, gate]
     while not ended and (spent := time.monotonic() - begun) < seconds:
         pause = min(0.02, 0.001 + spent / 20, seconds - spent)
-        readable, _, _ = select.select([control], [], [], pause)
+        readable, _, _ = select.select(watched, [], [], pause)
+        if gate in readable and not gate.attend():
+            watched.remove(gate)
         ended = os.waitpid(child, os.WNOHANG)[0] != 0
-        if readable and not ended:
+        if control in readable and not ended:
             break
     if not ended:
         _kill(child)
@@ -205,6 +263,7 @@ def _watch(child: int, control: socket.socket, seconds: float) -> None:
     while orphans := _children():
         for orphan in orphans:
             _kill(orphan)
+    _bury(time.monotonic() + _OLD_SECONDS)
 
 
 def _kill(process: int) -> None:
@@ -212,6 +271,15 @@ def _kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
     with suppress(ChildProcessError):
         os.waitpid(process, 0)
+
+
+def _bury(latest: float) -> None:
+    """Wait for whatever else was killed and came here, where a child had no namespace that ends with it. So the next
+    block begins on its own, and the dead do not add up to more than the machine has numbers for."""
+    with suppress(ChildProcessError):
+        while time.monotonic() < latest:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                time.sleep(0.001)
 
 
 def _children() -> list[int]:
@@ -223,39 +291,82 @@ def _children() -> list[int]:
         return []
 
 
-def _answer(descriptor: int, function: Callable[[Any], Any], order: dict[str, Any]) -> None:
-    """In the child: read the rows, run the function, send what it gives, and end whatever happens."""
+def _answer(
+    descriptor: int, link: socket.socket, order: dict[str, Any], packed: bytes, outer: set[str], loads_only: bool
+) -> None:
+    """In the child: build the inner walls, load the function, read the rows, run it, send what it gives, and end
+    whatever happens."""
     try:
         os.setpgid(0, 0)
-        _settle(_DEATH_SIGNAL, signal.SIGKILL)
-        _first_of_its_own()
-        channel = socket.socket(fileno=descriptor)
-        _close_others(descriptor)
+        set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+        hand_over(link)
+        # Otherwise Python keeps the number that the process had outside its namespace.
+        getattr(threading.main_thread(), "_set_native_id", lambda: None)()
+        channel = _own_descriptors(descriptor)
         _limit(order)
-        _confine()
-        _leave_nothing(os.uname().machine)
+        walls = outer | build_inner(order["visible"])
+        if loads_only:
+            channel.send(bytes([sum(1 << WALLS.index(wall) for wall in walls)]))
+        if not {*order["required"]} <= walls:
+            return
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()  # a copy would draw what every other copy draws
-        size = order["size"]
-        # Asked for before the function runs: what it does to names here is its own affair.
-        rows = framed(pickle.loads(received(channel)), order["form"])
-        value = function(rows)
-        answer = written(value) if size is None else numbers(value, size)
-        if len(answer) <= MOST:
+        if loads_only:
+            channel.send(bytes([_loading(packed)]))
+            return
+        answer = _run(packed, received(channel), order)
+        if answer is not None and len(answer) <= MOST:
             sent(channel, answer)
     finally:
         os._exit(0)
 
 
-def _close_others(kept: int) -> None:
-    os.closerange(3, kept)
-    os.closerange(kept + 1, _DESCRIPTORS * 4)
+def _loading(packed: bytes) -> int:
+    try:
+        return LOADED if callable(pickle.loads(packed)) else RAISED.index("TypeError")
+    except BaseException as error:
+        return _kind(error)
+
+
+def _run(packed: bytes, rows: bytes, order: dict[str, Any]) -> bytes | None:
+    """What the function gives; for a trial with what became of it in front, and nothing for anything but an answer
+    otherwise."""
+    trial, size = order["trial"], order["size"]
+    try:
+        # Rows first: what the function does to names here is its own affair.
+        given = framed(pickle.loads(rows), order["form"])
+        value = pickle.loads(packed)(given)
+    except BaseException as error:
+        return bytes([OUTCOMES.index("raised"), _kind(error)]) if trial else None
+    try:
+        answer = written(value) if size is None else numbers(value, size)
+        return bytes([OUTCOMES.index("answer")]) + answer if trial else answer
+    except ValueError:
+        return bytes([OUTCOMES.index("not finite")]) if trial else None
+    except Exception:
+        return bytes([OUTCOMES.index("no answer")]) if trial else None
+
+
+def _kind(error: BaseException) -> int:
+    """The nearest kind of exception that may be named."""
+    return next(RAISED.index(kind.__name__) for kind in type(error).__mro__ if kind.__module__ == "builtins")
+
+
+def _own_descriptors(descriptor: int) -> socket.socket:
+    """Nothing that is open is shared with another block: left are the channel, under a number that the filter of calls
+    knows, and /dev/null, opened here. What this process inherits has its flags in common with all it was forked for."""
+    if descriptor != CHANNEL:
+        os.dup2(descriptor, CHANNEL)
+    os.closerange(CHANNEL + 1, _DESCRIPTORS * 4)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(CHANNEL):
+        os.dup2(nothing, standard)
+    os.close(nothing)
+    return socket.socket(fileno=CHANNEL)
 
 
 def _limit(order: dict[str, Any]) -> None:
     """Memory beyond what the program has, processor time, no files, no cores."""
-    with suppress(OSError), open("/proc/self/statm") as held:
-        order = order | {"memory": order["memory"] + int(held.read().split()[0]) * resource.getpagesize()}
     wanted = {
         resource.RLIMIT_AS: order["memory"],
         resource.RLIMIT_CPU: int(order["seconds"]) + _OLD_SECONDS,
@@ -270,132 +381,6 @@ def _limit(order: dict[str, Any]) -> None:
             resource.setrlimit(kind, (least, least))
 
 
-def _apart() -> None:
-    """No network and no shared memory of others, where that is allowed."""
-    with suppress(OSError, AttributeError):
-        system = ctypes.CDLL(None, use_errno=True)
-        if system.unshare(_NEW_NETWORK | _NEW_TALKS) == 0:
-            return
-        user, group = os.getuid(), os.getgid()
-        if system.unshare(_NEW_USER | _NEW_NETWORK | _NEW_TALKS) == 0:
-            lines = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
-            for name, line in lines.items():
-                with suppress(OSError), open(f"/proc/self/{name}", "w") as mapped:
-                    mapped.write(line)
-
-
-def _hide(paths: list[str]) -> None:
-    """Nothing in the place of these files and folders, for this process and its children, where that is allowed."""
-    with suppress(OSError, AttributeError):
-        system = ctypes.CDLL(None, use_errno=True)
-        if not paths or system.unshare(_NEW_MOUNTS) != 0:
-            return
-        if system.mount(b"none", b"/", None, _ALL_PRIVATE, None) != 0:
-            return
-        for path in paths:
-            if os.path.isdir(path):
-                system.mount(b"none", os.fsencode(path), b"tmpfs", _READ_ONLY, None)
-            else:
-                system.mount(os.fsencode(os.devnull), os.fsencode(path), None, _BOUND, None)
-
-
-def _confine() -> None:
-    """Landlock, as far as the system has it: nothing but /dev/null is written, no TCP, no signals to others."""
-    with suppress(OSError, AttributeError):
-        system = ctypes.CDLL(None, use_errno=True)
-        version = system.syscall(_RULESET, None, 0, 1)
-        if version < 1:
-            return
-        writes = _WRITES | (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0)
-        handled = struct.pack("<QQQ", writes, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
-        held = handled[: 24 if version >= 6 else 16 if version >= 4 else 8]
-        rules = system.syscall(_RULESET, held, len(held), 0)
-        nowhere = os.open(os.devnull, os.O_PATH)
-        system.syscall(_ADD_RULE, rules, 1, struct.pack("<Qi", 1 << 1, nowhere), 0)
-        os.close(nowhere)
-        _settle(_NO_NEW_PRIVILEGES, 1)
-        system.syscall(_RESTRICT, rules, 0)
-        os.close(rules)
-
-
-def _first_of_its_own() -> None:
-    """Go on in the first process of a new namespace of processes, if there may be one: the system ends all others of it
-    with the first, however fast they fork, and none of them can name a process outside."""
-    with suppress(OSError, AttributeError):
-        if ctypes.CDLL(None, use_errno=True).unshare(_NEW_PROCESSES) != 0:
-            return
-        if first := os.fork():
-            try:
-                os.waitpid(first, 0)
-            finally:
-                os._exit(0)
-        _settle(_DEATH_SIGNAL, signal.SIGKILL)
-
-
-def _leave_nothing(machine: str) -> None:
-    """Give up the powers of root but that of reading, and all calls that leave something for children to come."""
-    if sys.platform != "linux" or machine not in _SYSTEM or sys.byteorder != "little":
-        return
-    with suppress(OSError, AttributeError):
-        system = ctypes.CDLL(None, use_errno=True)
-        architecture, give_up = _SYSTEM[machine]
-        held = (ctypes.c_uint32 * 6)()
-        head = struct.pack("<Ii", _CAPABILITIES, 0)
-        if system.syscall(give_up - 1, head, held) == 0:
-            kept = held[1] & _READ_ANYTHING
-            system.syscall(give_up, head, struct.pack("<6I", kept, kept, 0, 0, 0, 0))
-        _settle(_NO_NEW_PRIVILEGES, 1)
-        steps = _filter(machine, architecture)
-        lines = ctypes.create_string_buffer(b"".join(steps))
-        system.prctl(_SECCOMP, _FILTERED, struct.pack("@HP", len(steps), ctypes.addressof(lines)), 0, 0)
-
-
-def _filter(machine: str, architecture: int) -> list[bytes]:
-    """What the system is to ask itself at each call."""
-
-    def step(code: int, value: int, there: int = 0, elsewhere: int = 0) -> bytes:
-        return struct.pack("<HBBI", code, there, elsewhere, value)
-
-    refuse, accept = step(_RETURN, _REFUSE), step(_RETURN, _PASS)
-    steps = [step(_LOAD, 4), step(_EQUAL, architecture, 1), refuse]
-    # Numbers from 2^30 are those of another form of the calls, which nobody here uses.
-    steps += [step(_LOAD, 0), step(_AT_LEAST, 1 << 30, 0, 1), refuse]
-    for number in _LASTING[machine]:
-        steps += [step(_EQUAL, number, 0, 1), refuse]
-    for number in _OF_OTHERS[machine]:
-        steps += [step(_EQUAL, number, 0, 4), step(_LOAD, _FIRST), step(_EQUAL, 0, 1), refuse, accept]
-    steps += [step(_EQUAL, _CONTROL[machine], 0, 2 * len(_FLAGGING) + 1), step(_LOAD, _SECOND)]
-    for request in _FLAGGING:
-        steps += [step(_EQUAL, request, 0, 1), refuse]
-    return [*steps, accept]
-
-
-def _settle(option: int, value: int) -> None:
-    """Something about this process, where the system knows it."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
-
-
-def _codes(function: Any) -> Iterator[CodeType]:
-    """The code of a function, and of the functions inside it."""
-    waiting = [getattr(function, "__code__", None)]
-    while waiting:
-        code = waiting.pop()
-        if isinstance(code, CodeType):
-            yield code
-            waiting += code.co_consts
-
-
-def _preload(code: CodeType) -> None:
-    """Import what the function will import, once instead of in each child; what fails, fails there."""
-    import dis
-
-    for step in dis.get_instructions(code):
-        if step.opname == "IMPORT_NAME":
-            with suppress(Exception):
-                importlib.import_module(step.argval)
-
-
 def _exactly(channel: socket.socket, length: int) -> bytes:
     parts = []
     while length > 0:
@@ -405,7 +390,3 @@ def _exactly(channel: socket.socket, length: int) -> bytes:
         parts.append(part)
         length -= len(part)
     return b"".join(parts)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

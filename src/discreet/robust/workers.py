@@ -1,13 +1,15 @@
 """A function run on many blocks of rows, each in a process of its own that ends with it.
 
 What the guarantees of `sampled.py` need of a run: the answer of a block depends on the rows of that block, the
-function, and fresh randomness, and on nothing else. So each block has a new process, forked from one that loaded the
-function and never ran it (`nursery.py`); it is given its own rows only, and has a limit of time and memory. A block
-whose run raises, hangs, dies, asks for too much or gives what is no answer has None here, whatever the reason, and
-nobody is told which blocks those were. A worker that is lost with its block is replaced before the next block begins.
+function, and fresh randomness, and on nothing else. So each block has a new process, forked from one that never loaded
+the function (`nursery.py`); it is walled in first (`walls.py`), then loads the function, is given its own rows only,
+and has a limit of time and memory. A block whose run raises, hangs, dies, asks for too much or gives what is no answer
+has None here, whatever the reason, and nobody is told which blocks those were. A worker that is lost with its block is
+replaced before the next block begins.
 
-The function is sent as bytes, with what it refers to (cloudpickle), before anything is charged: what cannot be sent, or
-not be loaded there, is refused with the reason.
+Where the function is not trusted (`confined`), it is run behind all walls that keep it from whatever is the steward's,
+or not at all. It is sent as bytes (`shipping.py`) before anything is charged: what cannot be sent, or not be loaded
+there, is refused.
 
 >>> import pickle
 >>> with Workers(lambda rows: sum(rows) / len(rows), size=1, form="rows", limits=Limits(workers=1)) as workers:
@@ -31,28 +33,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Event, Lock, Thread
-from types import ModuleType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import exact, natural
 from discreet.mechanisms.additive import flag
 from discreet.robust import nursery
+from discreet.robust.shipping import import_path, installed, name_of, named_modules, shipped
+from discreet.robust.walls import COMPLETE, WALLS, to_mask
 
-__all__ = ["Form", "Limits", "Workers", "shipped"]
+__all__ = ["Form", "Limits", "Workers"]
 
 Form = Literal["pandas", "arrow", "numpy", "rows"]
 """What the function is given: a DataFrame, an Arrow table, a dict of arrays, or the records as they came."""
-LARGEST = 1 << 26
-"""Bytes of a function with all it carries."""
 LEAST_MEMORY = 1 << 24
 LONGEST = 86_400
 _START = 120.0
@@ -61,8 +61,21 @@ _GRACE = 30.0
 """Seconds beyond its own limit after which a worker counts as lost."""
 _TAIL = 0.25
 """Seconds that a padded block has for being ended."""
-_KEPT = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDIR", "TZ", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
+_KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
+"""Environment variables that a worker has."""
+_PROGRAM = """
+import sys, types
+for name, folder in zip(("discreet", "discreet.robust"), sys.argv[2:]):
+    package = sys.modules[name] = types.ModuleType(name)
+    package.__path__ = [folder]
+from discreet.robust.nursery import main
+for name in [name for name in sys.modules if name.split(".")[0] == "discreet"]:
+    del sys.modules[name]
+main(int(sys.argv[1]))
+"""
+"""Runs `nursery.py` and what it imports, but not the packages that they are in: those load much more."""
 _SINGLE = tuple(f"{name}_THREADS" for name in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM"))
+_EVERYWHERE = ("numpy.random", "cloudpickle")
 _MODULES = {"pandas": ["pandas"], "arrow": ["pyarrow"]}
 """What a worker loads before it forks, beside numpy: what a child loads is loaded for each block."""
 
@@ -70,12 +83,17 @@ _MODULES = {"pandas": ["pandas"], "arrow": ["pyarrow"]}
 @dataclass(frozen=True)
 class Limits:
     """What a block may take: seconds of time, bytes of memory beside the libraries; how many run side by side (by
-    default as many as there are processors); whether every block takes all its time (`padded`)."""
+    default as many as there are processors); whether every block takes all its time (`padded`).
+
+    A function is run behind walls that it cannot pass. `trusted` is for one that you wrote, or read, on a machine that
+    cannot build all of them: it is run behind those there are.
+    """
 
     seconds: Fraction = Fraction(10)
     memory: int = 1 << 30
     workers: int | None = None
     padded: bool = False
+    trusted: bool = False
 
     def __post_init__(self) -> None:
         time_limit = exact("seconds", self.seconds)
@@ -87,6 +105,7 @@ class Limits:
         if self.workers is not None:
             natural("workers", self.workers)
         flag("padded", self.padded)
+        flag("trusted", self.trusted)
 
     @property
     def side_by_side(self) -> int:
@@ -95,9 +114,22 @@ class Limits:
         return self.workers or ours or 1
 
 
+def _check_apart(masked: Sequence[str]) -> None:
+    """That no file of the steward lies in what functions can read: a mask hides a name, and goes when its file is
+    replaced or gets another name."""
+    if masked:
+        reason = "files of the data or of the books lie among the packages of Python, which functions can read"
+        raise Unsupported("a function that is not trusted", reason, "have the steward move them elsewhere")
+
+
 class Workers:
-    """Processes that wait with the function for blocks; used in a `with`, and ended by it. They do not see the files
-    that are `hidden`, where the system helps with that."""
+    """Processes that wait with the function for blocks; used in a `with`, and ended by it.
+
+    `size` is how many numbers an answer has, None for a label; `form` what rows come as. `packed` is the function as
+    bytes, where it is at hand. `hidden` files and folders are not there; with `confined` none lies among packages. With
+    `confined`, no code of the function runs unless all walls stand that keep it from whatever is not its own; without,
+    it runs behind those that the system can build. A `trial` answers with what became of the function, too.
+    """
 
     def __init__(
         self,
@@ -107,34 +139,49 @@ class Workers:
         limits: Limits,
         packed: bytes | None = None,
         hidden: Sequence[Path] = (),
+        *,
+        confined: bool = False,
+        trial: bool = False,
     ) -> None:
         if form not in get_args(Form):
             raise InvalidArgument("form", form, f"one of {get_args(Form)}", "name what the function takes")
         self._limits = limits
         self._size = size
+        self._function = function
+        self._packed = shipped(function) if packed is None else packed
+        visible = installed()
+        masked = to_mask(visible, map(str, hidden))
+        if confined:
+            _check_apart(masked)
         self._order = {
-            "path": sys.path,
-            "modules": ["numpy.random", *_MODULES.get(form, [])],
+            "path": import_path(),
+            "modules": [*_MODULES.get(form, []), *_EVERYWHERE, *named_modules(self._packed, function)],
             "form": form,
             "size": size,
             "seconds": float(limits.seconds),
             "memory": limits.memory,
-            "hidden": [str(path) for path in hidden],
+            "visible": visible,
+            "hidden": masked,
+            "required": sorted(COMPLETE) if confined else [],
+            "trial": trial,
         }
-        self._function = function
-        self._packed = shipped(function) if packed is None else packed
         self._stopped = Event()
         self._lock = Lock()
         self._slots: list[_Slot] = []
         try:
             # All begin before one is waited for.
-            self._slots = [_Slot(self._order, self._packed) for _ in range(limits.side_by_side)]
+            for _ in range(limits.side_by_side):
+                self._slots.append(_Slot(self._order, self._packed))
             for slot in self._slots:
-                if reason := slot.trouble():
-                    raise _unloadable(function, reason)
+                slot.begin(function)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def missing(self) -> list[str]:
+        """The walls that the system could not build."""
+        return [wall for wall in WALLS if not all(wall in slot.walls for slot in self._slots)]
 
     def __enter__(self) -> Workers:
         return self
@@ -143,10 +190,13 @@ class Workers:
         self.close()
 
     def close(self) -> None:
-        """End all of them."""
-        self._stopped.set()
-        for slot in self._slots:
-            slot.end()
+        """End all of them, and those that are about to take the place of one."""
+        with self._lock:
+            self._stopped.set()
+            slots = [*self._slots]
+        with ExitStack() as ends:
+            for slot in slots:
+                ends.callback(slot.end)
 
     def answers(
         self,
@@ -199,14 +249,31 @@ class Workers:
         if rows is not None:
             slot = self._slots[place]
             answer, lost = slot.answer(rows, float(self._limits.seconds))
-            if lost and not self._stopped.is_set():
-                slot.end()
-                self._slots[place] = slot = _Slot(self._order, self._packed)
-                if reason := slot.trouble():
-                    raise _unloadable(self._function, reason)
+            if lost:
+                self._replace(place)
         if self._limits.padded:
             self._stopped.wait(max(0.0, begun + float(self._limits.seconds) + _TAIL - time.monotonic()))
         return answer
+
+    def _replace(self, place: int) -> None:
+        """Another worker where one was lost, unless all are to end: whoever ends them ends what is in `_slots` when he
+        says so, and what would come there later is ended here."""
+        self._slots[place].end()
+        if self._stopped.is_set():
+            return
+        slot = _Slot(self._order, self._packed)
+        with self._lock:
+            late = self._stopped.is_set()
+            if not late:
+                self._slots[place] = slot
+        if late:
+            slot.end()
+            return
+        try:
+            slot.begin(self._function)
+        except Exception:
+            if not self._stopped.is_set():
+                raise
 
 
 class _Slot:
@@ -217,30 +284,49 @@ class _Slot:
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict.fromkeys(_SINGLE, "1")
         # Sets have one order everywhere: which worker runs a block depends on how long others took.
         environment["PYTHONHASHSEED"] = "0"
-        program = [sys.executable, "-P", str(Path(nursery.__file__)), str(theirs.fileno())]
+        # Arrow's own allocator, which pandas uses for texts, reserves 1 GiB at its first use: as much as a block may
+        # have, so that it would depend on the layout of the process whether anything is left.
+        environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+        here = Path(nursery.__file__).parent
+        program = [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(here.parent), str(here)]
+        self.walls: frozenset[str] = frozenset()
+        self._required = frozenset(order["required"])
         self._control = ours
-        self._process = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
-            env=environment,
-            start_new_session=True,
-        )
-        theirs.close()
-        ours.settimeout(_START)
-        with suppress(OSError):
-            nursery.sent(ours, json.dumps(order).encode())
-            nursery.sent(ours, packed)
+        with ExitStack() as undo, theirs:
+            undo.callback(ours.close)
+            self._process = subprocess.Popen(
+                program,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
+            undo.callback(self.end)
+            theirs.close()
+            ours.settimeout(_START)
+            with suppress(OSError):
+                nursery.sent(ours, json.dumps(order).encode())
+                nursery.sent(ours, packed)
+            undo.pop_all()
 
-    def trouble(self) -> str | None:
-        """Why it cannot begin, if it cannot."""
+    def begin(self, function: object) -> None:
+        """Wait until it is ready; raises if it cannot be."""
         try:
-            said = nursery.received(self._control)
+            said = json.loads(nursery.received(self._control))
         except (OSError, EOFError):
-            return "the process ended while loading it"
-        return None if said == nursery.READY else said.decode(errors="replace")
+            raise _unloadable(function, "the process ended before that") from None
+        self.walls = frozenset(said["walls"])
+        if absent := sorted(self._required - self.walls):
+            reason = f"this machine cannot build all walls around it, there is none of: {', '.join(absent)}"
+            remedy = "allow namespaces (of users, where you are not root) and seccomp, or write Limits(trusted=True) "
+            raise Unsupported("an estimate", reason, remedy + "if you wrote or read the function")
+        if said["loaded"] != nursery.LOADED:
+            named = said["loaded"] < len(nursery.RAISED)
+            kind = f"it raises {nursery.RAISED[said['loaded']]}" if named else "the process ends or takes too long"
+            raise _unloadable(function, kind)
 
     def answer(self, rows: bytes, seconds: float) -> tuple[bytes | None, bool]:
         """What came back, and whether the worker was lost."""
@@ -260,60 +346,15 @@ class _Slot:
             return _whole(ours), False
 
     def end(self) -> None:
-        """Nothing of it is left."""
-        self._control.close()
+        """Nothing of it is left; whoever waits for it is told so by the socket before that is closed."""
         self._process.kill()
         self._process.wait()
-
-
-def shipped(function: object) -> bytes:
-    """A function as bytes that another process can load; with the code of its module where that is not to be found."""
-    import cloudpickle
-
-    if not callable(function):
-        raise InvalidArgument("function", function, "callable", "give a function of rows")
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    by_value = module is not None and not _findable(module)
-    reason = ""
-    try:
-        if by_value:
-            cloudpickle.register_pickle_by_value(module)
-        packed: bytes = cloudpickle.dumps(function)
-        if len(packed) <= LARGEST:
-            return packed
-        reason = f"it carries {len(packed) >> 20} MB along"
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-    finally:
-        if by_value:
-            with suppress(ValueError):
-                cloudpickle.unregister_pickle_by_value(module)
-    remedy = f"leave out what it refers to that stays in this process ({reason})"
-    raise InvalidArgument("function", _named(function), "such that another process can be given it", remedy)
-
-
-def _findable(module: ModuleType) -> bool:
-    """Whether another process that is told its name finds this very module; what is no file needs not be found."""
-    if getattr(module, "__file__", None) is None or module.__name__ == "__main__":
-        return True
-    places: Sequence[str] | None = sys.path
-    spec, name = None, ""
-    for part in module.__name__.split("."):
-        name = f"{name}.{part}".lstrip(".")
-        spec = PathFinder.find_spec(name, places)
-        if spec is None:
-            return False
-        places = spec.submodule_search_locations
-    return spec is not None and spec.origin == module.__file__
+        self._control.close()
 
 
 def _unloadable(function: object, reason: str) -> InvalidArgument:
-    remedy = f"make what it refers to importable there ({reason})"
-    return InvalidArgument("function", _named(function), "such that another process can load it", remedy)
-
-
-def _named(function: object) -> str:
-    return str(getattr(function, "__qualname__", type(function).__name__))
+    remedy = f"it refers to what is not there, or does something on the way that it may not ({reason})"
+    return InvalidArgument("function", name_of(function), "such that another process can load it", remedy)
 
 
 def _whole(channel: socket.socket) -> bytes | None:

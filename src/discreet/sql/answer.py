@@ -10,7 +10,7 @@ import datetime
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +29,7 @@ from discreet.sql.dialect import quoted
 from discreet.sql.evaluation import desk
 from discreet.sql.measurement import Measurement, Noisy
 from discreet.sql.modes import Chosen
+from discreet.sql.naming import PLACE, Names, substituted
 from discreet.sql.notes import by_luck, notes
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.quantiles import Released
@@ -39,9 +40,7 @@ from discreet.sql.spreads import Drawn
 from discreet.sql.statistics import RANKED, Sums
 from discreet.sql.tally import Tally
 
-__all__ = ["Answer", "assemble", "pack", "unpack"]
-
-_PLACE = "discreet place"
+__all__ = ["Answer", "assemble", "pack", "plan_of", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,11 @@ class Answer:
         return answer_html(self)
 
 
-def pack(noisy: Noisy, private: bool) -> bytes:
-    """Released sums as bytes: what the ledger stores, before anything else is done to them."""
+def pack(noisy: Noisy, private: bool, plan: Mapping[str, Any] | None = None) -> bytes:
+    """Released sums as bytes: what the ledger stores, before anything else is done to them; with what was decided
+    about them beforehand (`Asked.record`)."""
     stored = {
+        "plan": plan,
         "keys": [[_plain(part) for part in key] for key in noisy.keys],
         "sums": b64encode(noisy.sums.astype("<f8").tobytes()).decode("ascii"),
         "scales": noisy.scales,
@@ -165,6 +166,13 @@ def unpack(payload: bytes) -> tuple[Noisy, bool]:
     tally = None if stored.get("tally") is None else Tally(*stored["tally"])
     noisy = Noisy(keys, sums, tuple(stored["scales"]), norms, heavy, stored["hidden_below"], drawn, tally)
     return noisy, stored["private"]
+
+
+def plan_of(payload: bytes) -> dict[str, Any]:
+    """What was decided beforehand about stored sums. Only books of earlier versions have sums without it, under
+    identities of their own."""
+    plan: dict[str, Any] = json.loads(payload)["plan"]
+    return plan
 
 
 def assemble(
@@ -237,10 +245,10 @@ def _refused(query: Query, shown: list[tuple[Any, ...]], noisy: Noisy, loss: Los
 def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Outputs, HAVING, ORDER BY and LIMIT, by the same functions as on rows; ties keep the order of the keys."""
     aggregate = query.aggregate
-    names = [_PLACE, *(key.name for key in aggregate.keys), *(measure.name for measure in aggregate.measures)]
+    released = [*(key.name for key in aggregate.keys), *(measure.name for measure in aggregate.measures)]
     if not table or (_only_columns(query) and query.limit is None):
-        places = {name: place for place, name in enumerate(names)}
-        wanted = [0, *(places[o.expression.name] for o in query.outputs if isinstance(o.expression, Ref))]
+        columns = {name: column for column, name in enumerate(released, 1)}
+        wanted = [0, *(columns[o.expression.name] for o in query.outputs if isinstance(o.expression, Ref))]
         return [*map(itemgetter(*wanted), table)]
     import duckdb
 
@@ -248,14 +256,18 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
     listing = ", ".join(
         "(" + ", ".join([str(row[0]), *_cells(row[1:], kinds, aggregate.measures)]) + ")" for row in table
     )
-    listed = ", ".join(quoted(name) for name in names)
-    outputs = ", ".join(f"{text_of(o.expression)} AS {quoted(o.name)}" for o in query.outputs)
-    having = f" WHERE {text_of(query.having)}" if query.having is not None else ""
-    order = "".join(f"{text_of(o.expression)} {'DESC' if o.descending else 'ASC'}, " for o in query.order)
+    # What the analyst calls keys, measures and outputs is in no statement, here as on rows.
+    names = Names()
+    called = {name: names.new() for name in released}
+    listed = ", ".join(quoted(name) for name in (PLACE, *called.values()))
+    outputs = ", ".join(f"{text_of(substituted(o.expression, called))} AS {quoted(names.new())}" for o in query.outputs)
+    having = "" if query.having is None else f" WHERE {text_of(substituted(query.having, called))}"
+    sorting = [(text_of(substituted(o.expression, called)), "DESC" if o.descending else "ASC") for o in query.order]
+    order = "".join(f"{expression} {way}, " for expression, way in sorting)
     limit = f" LIMIT {query.limit}" if query.limit is not None else ""
     statement = (
-        f"SELECT {quoted(_PLACE)}, {outputs} FROM (VALUES {listing}) AS released({listed}){having}"
-        f" ORDER BY {order}{quoted(_PLACE)}{limit}"
+        f"SELECT {quoted(PLACE)}, {outputs} FROM (VALUES {listing}) AS released({listed}){having}"
+        f" ORDER BY {order}{quoted(PLACE)}{limit}"
     )
     try:
         rows: list[tuple[Any, ...]] = desk().execute(statement).fetchall()

@@ -38,7 +38,7 @@ from discreet.sql.plan import (
     Union,
 )
 
-__all__ = ["canonical"]
+__all__ = ["bounds_text", "canonical"]
 
 Tokens = Mapping[str, Any]
 """What stands for each column of a relation."""
@@ -130,17 +130,18 @@ def _name(expression: Expression) -> str:
 
 
 def _named(named: Named, tokens: Tokens) -> list[Any]:
-    return [_expression(named.expression, tokens), _bounds(named.bounds)]
+    return [_expression(named.expression, tokens), bounds_text(named.bounds)]
 
 
 def _measure(measure: Measure, tokens: Tokens) -> list[Any]:
     argument = None if measure.argument is None else _expression(measure.argument, tokens)
     rank = None if measure.rank is None else str(measure.rank)
     values = [] if measure.values is None else [_values(measure.values)]
-    return [measure.function, argument, _bounds(measure.bounds), rank, *values]
+    return [measure.function, argument, bounds_text(measure.bounds), rank, *values]
 
 
-def _bounds(bounds: Bounds | None) -> list[str] | None:
+def bounds_text(bounds: Bounds | None) -> list[str] | None:
+    """Bounds in exact numbers: the least, the largest, and what stands for a missing one."""
     return None if bounds is None else [str(bounds.lower), str(bounds.upper), str(bounds.missing)]
 
 

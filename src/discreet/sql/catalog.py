@@ -9,6 +9,7 @@ Bounds(lower=Fraction(0, 1), upper=Fraction(120, 1), missing=Fraction(0, 1))
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,12 +17,45 @@ from typing import Literal, get_args
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
+from discreet.sql.decimals import Decimals
 
-__all__ = ["Catalog", "Column", "Link", "Table", "Type", "nearest"]
+__all__ = [
+    "PLAIN_TYPES",
+    "RESERVED",
+    "Catalog",
+    "Column",
+    "Link",
+    "PlainType",
+    "Table",
+    "Type",
+    "folded",
+    "is_number",
+    "nearest",
+    "type_named",
+]
 
-Type = Literal["integer", "real", "boolean", "text", "date", "timestamp"]
+PlainType = Literal["integer", "real", "boolean", "text", "date", "timestamp"]
+Type = PlainType | Decimals
+PLAIN_TYPES: tuple[PlainType, ...] = get_args(PlainType)
 RESERVED = "discreet "
 """How the names of columns begin that statements add, such as that of owners."""
+
+
+def folded(name: str) -> str:
+    """The name as the most forgiving engine compares it: without regard to case, accents and forms of a letter."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+    return plain.lower().upper().lower()
+
+
+def type_named(name: str) -> Type | None:
+    """The type of that name; None if there is none."""
+    plain = next((known for known in PLAIN_TYPES if known == name), None)
+    return plain or Decimals.named(name)
+
+
+def is_number(kind: Type) -> bool:
+    """Whether values of the type are numbers."""
+    return kind in ("integer", "real") or isinstance(kind, Decimals)
 
 
 @dataclass(frozen=True)
@@ -36,9 +70,12 @@ class Column:
     """Whether the values were found in a public table, and not declared."""
 
     def __post_init__(self) -> None:
-        if self.type not in get_args(Type):
-            raise InvalidArgument("type", self.type, f"one of {get_args(Type)}", "map the engine's type to these")
-        if self.bounds is not None and self.type not in ("integer", "real"):
+        kind = type_named(self.type)
+        if kind is None:
+            known = (*PLAIN_TYPES, "decimal(precision, scale)")
+            raise InvalidArgument("type", self.type, f"one of {known}", "map the engine's type to these")
+        object.__setattr__(self, "type", kind)
+        if self.bounds is not None and not is_number(kind):
             raise InvalidArgument("bounds", self.name, "for numbers only", "declare values instead")
 
 
@@ -69,13 +106,15 @@ class Table:
     """Names and types of columns that queries cannot use."""
     max_matches: int | None = None
     """The most rows of a public or linked table that a join lets one row meet; joins leave out the others."""
+    disjoint: bool = False
+    """Whether the steward knows that no row of it is a row of another private table too."""
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]
         if len(set(names)) != len(names):
             raise InvalidArgument("columns", names, "distinct whatever the case", "rename one of them")
         for name in self.names:
-            if name.lower().startswith(RESERVED):
+            if folded(name).startswith(RESERVED):
                 bound = f"a name that does not begin with {RESERVED!r}, which statements use for themselves"
                 raise InvalidArgument("column", name, bound, "rename it in the source")
         if self.unit is not None:

@@ -15,10 +15,11 @@ from collections.abc import Container, Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.sql.catalog import Type
+from discreet.sql.catalog import Type, is_number
+from discreet.sql.decimals import Decimals
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
-__all__ = ["Conditions", "branches", "is_over", "steps"]
+__all__ = ["Conditions", "branches", "is_over", "rounds", "steps"]
 
 Moment = datetime.datetime
 End = Fraction | float
@@ -76,13 +77,14 @@ class Conditions:
             return None
         first, *others = self._equal[expression]
         common = [value for value in first if value is not None and all(value in other for other in others)]
-        return tuple(dict.fromkeys(float(v) if isinstance(v, Fraction) else v for v in common))
+        doubles = expression.type == "real"
+        return tuple(dict.fromkeys(float(v) if doubles and isinstance(v, Fraction) else v for v in common))
 
     def range(self, expression: Expression) -> tuple[End, End]:
         """The ends between which a number lies; of what is no number nothing is known."""
-        if expression.type not in ("integer", "real"):
+        if not is_number(expression.type):
             return -math.inf, math.inf
-        same: list[Expression] = [expression, Call("cast", (expression,), "real")]
+        same = [part for part in {**self._least, **self._most} if part == expression or _is_cast_of(expression, part)]
         low = [Fraction(value) for part in same for value in self._least.get(part, [])]
         high = [Fraction(value) for part in same for value in self._most.get(part, [])]
         return max(low, default=-math.inf), min(high, default=math.inf)
@@ -102,6 +104,20 @@ class Conditions:
             return None
         found = (first + place * LENGTHS[step] for place in range(count))
         return tuple(moment.date() for moment in found) if column.type == "date" else tuple(found)
+
+
+def _is_cast_of(expression: Expression, other: Expression) -> bool:
+    """Whether the other is the same number in another type."""
+    cast = isinstance(other, Call) and other.function == "cast" and other.arguments == (expression,)
+    return cast and isinstance(other, Call) and is_number(other.type) and not rounds(other)
+
+
+def rounds(cast: Call) -> bool:
+    """Whether a cast between numbers can move one by more than the last bit of a double."""
+    source, target = cast.arguments[0].type, cast.type
+    if isinstance(target, Decimals):
+        return source == "real" or (isinstance(source, Decimals) and target.scale < source.scale)
+    return target == "integer" and source != "integer"
 
 
 def _moment(value: Any, last: bool) -> Moment:

@@ -15,9 +15,14 @@ from collections.abc import Sequence
 
 from discreet.sql.caps import Caps
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import DIGITS
 from discreet.sql.signature import Node
 
 __all__ = ["DUCKDB", "Dialect", "quoted"]
+
+
+HALF = 10**19
+"""Numbers of 38 digits are summed in two halves."""
 
 
 def quoted(name: str) -> str:
@@ -114,6 +119,19 @@ class Dialect:
     def ordered(self, function: str, value: str, kind: Type) -> str:
         """An aggregate of numbers in their own order, so that it does not depend on where rows lie."""
         return f"{function}({value} ORDER BY {value})"
+
+    def units_total(self, value: str, wide: bool) -> str:
+        """The sum of units of decimals, NULL where it has more than 38 digits; `wide` ones may have 38 themselves.
+
+        Those are summed in two parts, neither of which any number of rows makes too large. Where both together are
+        far from 2^127, as doubles tell, they are added.
+        """
+        if not wide:
+            return f"SUM({value})"
+        high, low = f"SUM({value} // {HALF})", f"SUM({value} % {HALF})"
+        near = f"ABS(CAST({high} AS DOUBLE) * {HALF}e0 + CAST({low} AS DOUBLE)) < 1.5e{DIGITS}"
+        total = f"({high} * {HALF} + {low})"
+        return f"CASE WHEN {near} THEN CASE WHEN ABS({total}) < {10**DIGITS} THEN {total} END END"
 
     def quantile(self, value: str, rank: float) -> str:
         """The quantile of numbers, between two of them where it falls there."""

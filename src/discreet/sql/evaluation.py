@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
+from math import isfinite
 from threading import Lock
 from typing import Any
 
 from discreet.core.processes import forever
-from discreet.sql.catalog import Type
+from discreet.sql.catalog import PlainType, Type
+from discreet.sql.decimals import LONG_DIGITS, Decimals
 from discreet.sql.dialect import quoted
+from discreet.sql.naming import Names, substituted
 from discreet.sql.plan import Expression, Ref
 from discreet.sql.selection import text_of
 
 __all__ = ["computed", "desk"]
 
-TYPES: dict[Type, str] = {
+TYPES: dict[PlainType, str] = {
     "integer": "BIGINT",
     "real": "DOUBLE",
     "boolean": "BOOLEAN",
@@ -50,11 +54,30 @@ def desk() -> Any:
 
 def computed(expressions: Sequence[Expression], columns: Mapping[Ref, Sequence[Any]]) -> list[tuple[Any, ...]]:
     """The expressions on each row of the columns, which are equally long, in their order."""
-    listed = ", ".join(f"UNNEST(CAST(? AS {TYPES[ref.type]}[])) AS {quoted(ref.name)}" for ref in columns)
-    wanted = ", ".join(text_of(expression) for expression in expressions)
-    values = [[float(v) if isinstance(v, Fraction) else v for v in column] for column in columns.values()]
+    names = Names()
+    called = {ref.name: names.new() for ref in columns}
+    kinds = {ref: f"{_engine_type(ref.type)}[]" for ref in columns}
+    listed = ", ".join(f"UNNEST(CAST(? AS {kind})) AS {quoted(called[ref.name])}" for ref, kind in kinds.items())
+    wanted = ", ".join(text_of(substituted(expression, called)) for expression in expressions)
+    values = [[_given(value, ref.type) for value in column] for ref, column in columns.items()]
     rows: list[tuple[Any, ...]] = desk().execute(f"SELECT {wanted} FROM (SELECT {listed})", values).fetchall()
     return rows
+
+
+def _engine_type(kind: Type) -> str:
+    if isinstance(kind, Decimals):
+        return TYPES["integer"] if kind.precision <= LONG_DIGITS else "HUGEINT"
+    return TYPES[kind]
+
+
+def _given(value: Any, kind: Type) -> Any:
+    """A value as statements hold it: a decimal as its units, NULL where it is no whole number of them."""
+    if isinstance(kind, Decimals) and value is not None:
+        # The decimal that is meant by a double is its shortest.
+        exact = Fraction(repr(value)) if isinstance(value, float) and isfinite(value) else value
+        number = Fraction(exact) if isinstance(exact, int | Fraction | Decimal) else None
+        return kind.units(number) if number is not None and kind.holds(number) else None
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def _after_fork_in_child() -> None:

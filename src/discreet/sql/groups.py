@@ -4,6 +4,10 @@ A group's total, for a cap C, is Σ_{b ≤ c} plain·G·H + C·H·Σ_{b > c} div
 plain sums count parts of which there may be several to a step. Sums are kept in columns; those that 64 bits could not
 hold are Python's own integers.
 
+Values that an engine takes for equal are the same bytes in what is released: of a group it shows whichever value it met
+first, so that two spellings of one key would tell whose rows came first. Relations see to that (`selection.py`); keys
+and values are brought to one spelling here once more (`released`).
+
 >>> sums = Bucketed([("a",), ("a",), ("b",)], [0, 1, 1], [[5, 7, 9]], [[0, 2, 3]])
 >>> [total // (G * H) for total in sums.clipped(0, weight=H, cut=1, keys=[("b",), ("a",), ("c",)])]
 [9, 12, 0]
@@ -23,7 +27,7 @@ import numpy as np
 from discreet.sql.caps import G, H
 from discreet.sql.statistics import Statistic
 
-__all__ = ["CELLS", "OF_UNITS", "Bucketed", "Groups", "Key", "twins"]
+__all__ = ["CELLS", "OF_UNITS", "Bucketed", "Groups", "Key", "released", "twins"]
 
 OF_UNITS = ("CAST(t AS BIGINT)", "CAST(t AS BIGINT) * g", "g")
 """What `tally.py` wants summed over units, besides the octave of their rows."""
@@ -36,6 +40,13 @@ EXACT = 1 << 53
 Key = tuple[Any, ...]
 Whole = np.ndarray[Any, np.dtype[Any]]
 """Whole numbers, of 64 bits or Python's own."""
+
+
+def released(value: Any) -> Any:
+    """A key or a value as it is shown: of two that are equal, the same bytes: there is no −0.0."""
+    if isinstance(value, float):
+        return value + 0.0
+    return value
 
 
 class Bucketed:
@@ -95,8 +106,8 @@ def _whole(values: Sequence[Any]) -> Whole:
 
 def twins(statistics: Sequence[Statistic]) -> list[int]:
     """For each statistic the place of the first that sums the same, be it for averages or not."""
-    alike = [(s.kind, s.argument, s.bounds, s.values) for s in statistics]
-    return [alike.index(one) for one in alike]
+    first: dict[object, int] = {}
+    return [first.setdefault((s.kind, s.argument, s.bounds, s.values), place) for place, s in enumerate(statistics)]
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,7 @@ class Groups:
         they have a value, in the last columns."""
         parts: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for row in found:
-            parts[row[0]].append(row)
+            parts[row[0]].append((*row[:4], *map(released, row[4 : 4 + keys]), *row[4 + keys :]))
         summed = [s for s in statistics if s.kind != "units" or not owned]
         same = twins(summed) if owned else [*range(len(summed))]
         rows, units = _bucketed(parts[0], keys, len(summed), same, owned), _bucketed(parts[1], keys, 1, [0], owned)

@@ -29,6 +29,7 @@ from discreet.mechanisms.line import Line
 from discreet.mechanisms.ranks import Ranked
 from discreet.noise.shape import Integers
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.groups import released
 from discreet.sql.statistics import held
 
 __all__ = ["Cells", "Histograms", "Key", "cells_sql"]
@@ -123,6 +124,7 @@ class Histograms:
     ) -> Histograms:
         """Rows that have values in place of cells; those that are not listed are left out, if there is a list."""
         # In an order of their own: what comes first must not depend on how an engine works.
+        found = [(row[0], released(row[1]), *row[2:]) for row in found]
         names = sorted({row[1] for row in found}, key=lambda v: (type(v).__name__, str(v)))
         names = names if listed is None else [*listed]
         places = {value: place for place, value in enumerate(names)}

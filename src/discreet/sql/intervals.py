@@ -24,6 +24,7 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.core.rounding import exp_down, exp_up, log_down, log_up, sqrt_down, sqrt_up
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import Decimals
 
 __all__ = ["DOUBLES", "EVERYTHING", "LARGEST_DOUBLE", "LONGS", "Interval", "double", "hull", "power"]
 
@@ -65,14 +66,22 @@ class Interval:
         """The range after the engine has put the exact result into its type."""
         if kind == "integer":
             return self._whole()
+        if isinstance(kind, Decimals):
+            return self._within(-kind.most, kind.most)
         return Interval(_nearest(self.lower), _nearest(self.upper)) if kind == "real" else self
 
     def _whole(self) -> Interval:
         low = self.lower if isinstance(self.lower, float) else Fraction(math.ceil(self.lower))
         high = self.upper if isinstance(self.upper, float) else Fraction(math.floor(self.upper))
-        held = Interval(_held(low), _held(high))
-        # A result past 64 bits is NULL; a range wholly past them holds nothing but NULLs.
-        return held if low <= high and high >= _LONGS[0] and low <= _LONGS[1] else EVERYTHING
+        return Interval(low, high)._within(*_LONGS)
+
+    def _within(self, least: Fraction, most: Fraction) -> Interval:
+        """A result past the ends is NULL; a range wholly past them holds nothing but NULLs."""
+        low, high = self.lower, self.upper
+        if low > high or high < least or low > most:
+            return EVERYTHING
+        ends = (end if isinstance(end, float) else min(max(end, least), most) for end in (low, high))
+        return Interval(*ends)
 
     def __add__(self, other: Interval) -> Interval:
         return Interval(_sum(self.lower, other.lower), _sum(self.upper, other.upper))
@@ -203,10 +212,6 @@ def _nearest(end: End) -> End:
     except OverflowError:
         return math.inf if end > 0 else -math.inf
     return near if math.isinf(near) else Fraction(near)
-
-
-def _held(end: End) -> End:
-    return end if isinstance(end, float) else min(max(end, _LONGS[0]), _LONGS[1])
 
 
 def _sum(a: End, b: End) -> End:

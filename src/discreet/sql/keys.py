@@ -5,6 +5,10 @@ a part of a date its own range (years aside); a CASE what its branches give. Con
 between two dates is one of finitely many. Whatever is computed from such pieces is computed here on every combination
 of their values, by the engine's own functions.
 
+Nobody has paid yet, so what listing takes is bounded: every part of a question is listed once, what is computed is no
+larger than an expression that somebody may write, and all lists of a question are computed on at most `MOST_COMPUTED`
+combinations (`Lists`).
+
 Rows whose key is not listed are left out of the answer. NULL is listed if the steward lists it, if the expression gives
 it for a listed value (a CASE without ELSE), or if a LEFT JOIN does.
 
@@ -22,24 +26,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import accumulate, product
 from typing import Any
 
 from discreet.core.domains import Categories
 from discreet.core.errors import Unsupported
 from discreet.sql.conditions import Conditions, branches, is_over, steps
 from discreet.sql.evaluation import computed
-from discreet.sql.functions import FUNCTIONS, interval
+from discreet.sql.functions import FUNCTIONS, interval, weight
 from discreet.sql.intervals import EVERYTHING, Interval
 from discreet.sql.origins import Origins
+from discreet.sql.parse_expressions import HEAVIEST
 from discreet.sql.plan import Call, Expression, Literal, Named, Ref, Relation
 from discreet.sql.relations import names_in
 
-__all__ = ["MOST", "listed", "listing"]
+__all__ = ["MOST", "MOST_COMPUTED", "Lists", "listed", "listing"]
 
 MOST = 10_000
 """The longest list of one key, and of all keys' combinations where one was not declared as it is."""
 MOST_COMBINATIONS = 100_000
+MOST_COMPUTED = 500_000
+"""Combinations on which something is computed for one question: about five seconds."""
 ROUNDINGS = {"floor", "ceil", "round", "trunc"}
 OPEN = {"year", "days", "date_diff"}
 """Parts of dates that nothing bounds in earnest."""
@@ -52,16 +59,16 @@ Atoms = dict[Expression, Values]
 @lru_cache(maxsize=512)
 def listed(relation: Relation, keys: tuple[Named, ...]) -> tuple[Named, ...]:
     """The keys with their values, if all of them can be listed; else those that are declared as they are."""
-    found = []
+    found, lists = [], Lists()
     for key in keys:
-        values = listing(relation, key.expression)
+        values = lists.listing(relation, key.expression)
         if values is None:
             return keys
         found.append(replace(key, values=Categories(values)))
     many = math.prod(len(key.values) for key in found if key.values is not None)
     if any(key.values is None for key in keys):
         # Columns of one public table hold few of all combinations of their values.
-        tables = [table for key in keys for table in _tables(relation, key.expression)]
+        tables = [table for key in keys for table in _tables(relation, key.expression, lists)]
         return keys if many > MOST or len({*tables}) < len(tables) else tuple(found)
     if many > MOST_COMBINATIONS:
         remedy = "group by fewer columns, or by coarser ones"
@@ -69,30 +76,57 @@ def listed(relation: Relation, keys: tuple[Named, ...]) -> tuple[Named, ...]:
     return tuple(found)
 
 
-def _tables(relation: Relation, expression: Expression) -> set[str]:
+def _tables(relation: Relation, expression: Expression, lists: Lists) -> set[str]:
     """The public tables in which the values of a key were found."""
-    origins = Origins(relation, listing)
+    origins = Origins(relation, lists.listing)
     used = names_in(origins.lowered(expression))
     return {source.table for name, source in origins.sources.items() if name in used and source.table is not None}
 
 
 def listing(relation: Relation, expression: Expression) -> Values | None:
     """The values of an expression over a relation: texts in the order of what they come from, others sorted."""
-    origins = Origins(relation, listing)
-    try:
-        lowered = origins.lowered(expression)
-        given = origins.conditions
-    except Unsupported:
-        return None
-    domain = _Domain(origins, given, lowered)
-    values = domain.values(lowered)
-    return values if values is not None and 0 < len(values) <= MOST else None
+    return Lists().listing(relation, expression)
+
+
+class Lists:
+    """The lists of one question: each is made once, and what all of them take is counted."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Expression], tuple[Relation, Values | None]] = {}
+        self._computed = 0
+
+    def listing(self, relation: Relation, expression: Expression) -> Values | None:
+        """The values of an expression, as the function says."""
+        place = id(relation), expression
+        if place not in self._known:
+            # With the relation, so that no other one can have its number meanwhile.
+            self._known[place] = relation, self._found(relation, expression)
+        return self._known[place][1]
+
+    def count(self, combinations: int) -> None:
+        """Refuse more than a question may take."""
+        self._computed += combinations
+        if self._computed > MOST_COMPUTED:
+            reason = f"the values of its keys and modes follow from more than {MOST_COMPUTED:,} combinations"
+            raise Unsupported("this question", reason, "ask several questions, or for coarser keys")
+
+    def _found(self, relation: Relation, expression: Expression) -> Values | None:
+        origins = Origins(relation, self.listing)
+        try:
+            lowered = origins.lowered(expression)
+            given = origins.conditions
+        except Unsupported:
+            return None
+        values = _Domain(origins, given, lowered, self).values(lowered)
+        return values if values is not None and 0 < len(values) <= MOST else None
 
 
 class _Domain:
     """What the parts of one expression can be."""
 
-    def __init__(self, origins: Origins, given: Sequence[Expression], whole: Expression) -> None:
+    def __init__(self, origins: Origins, given: Sequence[Expression], whole: Expression, lists: Lists) -> None:
+        self._lists = lists
+        self._known_values: dict[Expression, Values | None] = {}
         self._sources = origins.sources
         self._given = given
         self._known = Conditions(given)
@@ -100,20 +134,24 @@ class _Domain:
 
     def values(self, expression: Expression) -> Values | None:
         """All values of an expression: on every combination of its parts' values, as exact as can be afforded."""
-        for coarse in (False, True):
-            atoms = self._atoms(expression, coarse)
-            if atoms is not None:
-                return self._image(expression, atoms)
-        return None
+        if expression not in self._known_values:
+            every = (self._atoms(expression, coarse) for coarse in (False, True))
+            atoms = next((found for found in every if found is not None), None)
+            self._known_values[expression] = None if atoms is None else self._image(expression, atoms)
+        return self._known_values[expression]
 
-    def _image(self, expression: Expression, atoms: Atoms) -> Values:
-        if expression in atoms and not self._narrowing(atoms):
+    def _image(self, expression: Expression, atoms: Atoms) -> Values | None:
+        narrowing = self._narrowing(atoms)
+        if expression in atoms and not narrowing:
             return atoms[expression]
         refs = {atom: Ref(f"a{place}", atom.type) for place, atom in enumerate(atoms)}
+        wanted = _light([_replaced(part, refs) for part in (expression, *narrowing)])
+        if not wanted:
+            return None
+        self._lists.count(math.prod(len(values) + 1 for values in atoms.values()))
         # NULL can always occur; what it gives is listed, except NULL itself where it is not a listed value.
         rows = [*product(*(_with_null(values) for values in atoms.values()))]
         columns = {ref: [row[place][0] for row in rows] for place, ref in enumerate(refs.values())}
-        wanted = [_replaced(part, refs) for part in (expression, *self._narrowing(atoms))]
         results = computed(wanted, columns or {Ref("nothing", "integer"): [None]})
         sure = [all(certain for _, certain in row) for row in rows]
         found = [(value, holds, certain) for (value, *holds), certain in zip(results, sure, strict=True)]
@@ -198,6 +236,12 @@ def _replaced(expression: Expression, parts: dict[Expression, Ref]) -> Expressio
     if not isinstance(expression, Call):
         return expression
     return replace(expression, arguments=tuple(_replaced(argument, parts) for argument in expression.arguments))
+
+
+def _light(parts: Sequence[Expression]) -> list[Expression]:
+    """The first of some expressions, as many as are no larger together than one may be; subqueries make them grow."""
+    totals = accumulate(map(weight, parts))
+    return [part for part, total in zip(parts, totals, strict=True) if total <= HEAVIEST]
 
 
 def _with_null(values: Values) -> list[tuple[Any, bool]]:

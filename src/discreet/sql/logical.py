@@ -17,8 +17,10 @@ from functools import reduce
 
 from sqlglot import exp
 
-from discreet.sql.catalog import Type
-from discreet.sql.intervals import DOUBLES, EVERYTHING, Interval, hull
+from discreet.sql import units
+from discreet.sql.catalog import PlainType, Type
+from discreet.sql.decimals import Decimals
+from discreet.sql.intervals import DOUBLES, EVERYTHING, LONGS, Interval, hull
 from discreet.sql.plan import Call, Expression, Literal
 from discreet.sql.signature import (
     MOMENTS,
@@ -39,7 +41,7 @@ from discreet.sql.signature import (
     within,
 )
 
-__all__ = ["CASTS", "LOGICAL", "READABLE", "finite", "in_years"]
+__all__ = ["CASTS", "LOGICAL", "READABLE", "WITH_DECIMALS", "castable", "finite", "in_years"]
 
 ANY: tuple[Type, ...] = ("boolean", *ORDERED)
 BOOLEAN: tuple[Type, ...] = ("boolean",)
@@ -173,7 +175,7 @@ def in_years(value: Node, kind: Type) -> Node:
     return guarded(exp.Between(this=value.copy(), low=low, high=high), value)
 
 
-READABLE: dict[Type, str] = {
+READABLE: dict[PlainType, str] = {
     "integer": "^ *[+-]?[0-9]+ *$",
     "real": "^ *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *$",
     "date": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
@@ -185,6 +187,8 @@ READABLE: dict[Type, str] = {
 def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
     (value,) = arguments
     source, target = call.arguments[0].type, call.type
+    if isinstance(source, Decimals) or isinstance(target, Decimals):
+        return _decimal_cast(value, source, target)
     if source == "text":
         readable = exp.RegexpLike(this=value.copy(), expression=exp.Literal.string(READABLE[target]))
         plain = try_cast(guarded(readable, value.node), target, "text")
@@ -200,8 +204,35 @@ def _cast(call: Call, arguments: Sequence[Shaped]) -> Node:
     return typed(value.node, target, "boolean" if source == "boolean" else None)
 
 
+def _decimal_cast(value: Shaped, source: Type, target: Type) -> Node:
+    """From or to decimals; fewer digits behind the point are the nearest, halves away from 0."""
+    if isinstance(target, Decimals):
+        if source == "real":
+            return units.from_real(value.node, target)
+        scale = source.scale if isinstance(source, Decimals) else 0
+        return units.fitting(units.rescaled(units.in_units(value, source), scale, target.scale), target.precision)
+    assert isinstance(source, Decimals)
+    whole = units.in_units(value, source)
+    if target == "real":
+        return units.as_real(whole, source.scale)
+    if target == "text":
+        return units.as_text(whole, source.scale)
+    near = units.rounded(whole, source.scale)
+    if within(near.reach):
+        return typed(near.node, "integer")
+    ends = [units.literal(int(end)) for end in (LONGS.lower, LONGS.upper)]
+    return typed(guarded(exp.Between(this=near.copy(), low=ends[0], high=ends[1]), near.node), "integer")
+
+
 def _cast_range(call: Call, ranges: Sequence[Interval]) -> Interval:
-    source = call.arguments[0].type
+    source, target = call.arguments[0].type, call.type
+    if isinstance(target, Decimals):
+        scale = target.scale
+        # The units of a double are a product of doubles.
+        reach = ranges[0] * _DOUBLED if source == "real" else ranges[0]
+        return reach.through(lambda end: Fraction(_half_away(end * 10**scale), 10**scale))
+    if isinstance(source, Decimals):
+        return ranges[0].through(_half_away) if target == "integer" else ranges[0]
     if source == "boolean":
         return Interval(Fraction(0), Fraction(1))
     if source == "real" and call.type == "integer":
@@ -209,7 +240,15 @@ def _cast_range(call: Call, ranges: Sequence[Interval]) -> Interval:
     return ranges[0] if source == "integer" else EVERYTHING
 
 
-CASTS: dict[Type, tuple[Type, ...]] = {
+_DOUBLED = Interval(1 - Fraction(1, 2**50), 1 + Fraction(1, 2**50))
+
+
+def _half_away(value: Fraction) -> int:
+    size = int(abs(value) + Fraction(1, 2))
+    return size if value >= 0 else -size
+
+
+CASTS: dict[PlainType, tuple[PlainType, ...]] = {
     "integer": ("integer", "real", "text", "boolean"),
     "real": ("integer", "real", "text"),
     "boolean": ("boolean", "integer", "real", "text"),
@@ -218,6 +257,15 @@ CASTS: dict[Type, tuple[Type, ...]] = {
     "timestamp": ("timestamp", "date", "text"),
 }
 """What each type can be cast to."""
+WITH_DECIMALS: tuple[Type, ...] = ("integer", "real", "text")
+"""What decimals can be cast to, and be made of."""
+
+
+def castable(source: Type, target: Type) -> bool:
+    """Whether values of one type have a meaning in another."""
+    if isinstance(target, Decimals):
+        return isinstance(source, Decimals) or source in WITH_DECIMALS
+    return target in WITH_DECIMALS if isinstance(source, Decimals) else target in CASTS[source]
 
 LOGICAL = (
     _comparison("=", exp.EQ, ANY),
@@ -243,7 +291,8 @@ LOGICAL = (
         unknown,
     ),
     Function("in", "values of one type", _same_then_boolean(2), _listed, unknown),
-    Function("between", "three values of one type", _same_then_boolean(3), _between, unknown),
+    # Engines compare the value twice.
+    Function("between", "three values of one type", _same_then_boolean(3), _between, unknown, copies=(2, 1)),
     Function("case", "conditions, and values of one type", _branches, _case, _case_range),
     Function(
         "coalesce",

@@ -40,6 +40,7 @@ from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
 from discreet.sql import tally
 from discreet.sql.bands import noise
 from discreet.sql.caps import Caps, G, H
+from discreet.sql.clipping_search import SCALE, ClippingSearch, Heavy
 from discreet.sql.groups import Groups
 from discreet.sql.histograms import Histograms
 from discreet.sql.modes import Mode
@@ -58,11 +59,8 @@ TYPICAL_KEYS = 100
 """How many groups to expect where the keys are not listed."""
 BALANCE, TALLIED = 0.45, 1.4
 """How much of the noise's deviation counts beside what clipping takes; more where most of that is put back."""
-SCALE = 1 << 10
-"""Parts in a unit's weight in the search for C."""
 CLEAR = 5
 """How many times the search's noise what is looked for must be, where units are weighed in the search."""
-Heavy = tuple[float, float]
 WEIGHINGS = 3
 """By rows, by groups, by rows in averages (`Statistic.weighing`)."""
 CLIPPED_IN_MEANS = 10
@@ -100,7 +98,9 @@ class Noisy:
 class Measurement:
     """The noise of one query. `ratio` is noise over movement: a deviation for ℓ2, a scale for ℓ1, for one statistic.
 
-    `weights` is None at row level. `search_epsilon` is spent on finding norms. `max_rows` is declared.
+    `changes` is how many units differ between neighbours, at row level how many rows: of each that differs there may be
+    `copies`, in several tables. `weights` is None at row level. `search_epsilon` is spent on finding norms. `max_rows`
+    is declared.
     """
 
     statistics: tuple[Statistic, ...]
@@ -115,6 +115,7 @@ class Measurement:
     tallied: bool = False
     by_values: Fraction | None = None
     """The ε of each sum that has noise by the declared values."""
+    copies: int = 1
 
     def __post_init__(self) -> None:
         for index, statistic in enumerate(self.statistics):
@@ -185,10 +186,16 @@ class Measurement:
 
     def _factor(self, statistic: Statistic) -> Fraction:
         """How much larger the noise of one statistic is than if it were alone."""
+        return self._shares / statistic.share
+
+    @cached_property
+    def _shares(self) -> Fraction:
+        """What the shares of all statistics add up to in the norm; once, or planning would be quadratic in them."""
+        shares = [s.share for s in self._others]
         if self.norm == "l1":
-            return sum((s.share for s in self._others), Fraction(0)) / statistic.share
-        squares = sum((s.share**2 for s in self._others), Fraction(0))
-        return sqrt_up(squares / tally.REST if self.tallied else squares) / statistic.share
+            return sum(shares, Fraction(0))
+        squares = sum((share**2 for share in shares), Fraction(0))
+        return sqrt_up(squares / tally.REST if self.tallied else squares)
 
     def scale(self, index: int, cut: int) -> float:
         """The same in the units of the statistic's values."""
@@ -220,8 +227,16 @@ class Measurement:
         entropy: Entropy,
         seen: int | None = None,
     ) -> tuple[int, Heavy]:
-        """The candidate to clip at: the first one past which so little lies that more room would cost more noise than
-        it saves; and how many units may lie above it. `counts` are of units, by bucket and octave of rows over norm.
+        """The candidate to clip at, and how many units may lie above it."""
+        search = self.clipping_search(counts, weighing, keys, seen)
+        return (0, (inf, 0.0)) if search is None else search.choose(entropy)
+
+    def clipping_search(
+        self, counts: Mapping[tuple[int, int], int], weighing: int, keys: int, seen: int | None = None
+    ) -> ClippingSearch | None:
+        """The search for the candidate to clip at, the first one past which so little lies that more room would cost
+        more noise than it saves; None where there is but one. `counts` are of units, by bucket and octave of rows over
+        norm. Nothing is run.
 
         Raising C by a little adds to the noise, in proportion to its deviation for C = 1 and the number of keys, and
         takes back from each unit still above its rows over its norm: 1 where it has one group, up to √keys where it has
@@ -238,7 +253,7 @@ class Measurement:
         while last and seen is not None and caps.norms[last - 1] >= 2 << seen:
             last -= 1
         if not last:
-            return 0, (inf, 0.0)
+            return None
         mean = weighing == 2
         slope = keys * self._error(weighing)
         widest = 0 if self.norm == "l1" or weighing else min((keys.bit_length() - 1) // 2, SCALE.bit_length() - 1)
@@ -257,13 +272,8 @@ class Measurement:
             patience = (cut / 26) ** 8 if weighed else 2.5 + cut / 12 + (cut / 18) ** 4
             least.append((0.0 if mean else slope / shared) + doubt * patience)
             questions.append(min(max(ceil(SCALE * least[-1]) + allowed - taken, -END), END))
-        said = search.release(questions, entropy=entropy).values
-        if said[-1].above:
-            most = 2.0**widest if weighed else 1.0
-            scales = float(search.threshold_scale) / SCALE, float(search.question_scale) / SCALE
-            base = least[len(said) - 1] + scales[0] * log(2) + scales[1] * log(2 * last) if not mean else inf
-            return len(said) - 1, (most * base, most * sum(scales))
-        return last, (0.0, 0.0) if last + 1 == len(caps.norms) else (inf, 0.0)
+        heaviest, to_the_end = 2.0**widest if weighed else 1.0, last + 1 == len(caps.norms)
+        return ClippingSearch(search, tuple(questions), tuple(least), heaviest, mean, to_the_end)
 
     def _error(self, weighing: int) -> float:
         """The error that counts in one group, for C = 1: of a statistic, or of a quantile's rank."""
@@ -296,7 +306,8 @@ class Measurement:
             fewest = max(1.0, 2.0 ** (power - 1))
             share = most / (sqrt(fewest) if self.norm == "l2" else fewest)
             reach = self._quantile(tail / 2.0**power) * deviation
-            worst = max(worst, min(share, 1.0) * G * H * (1 + 2e-9) + reach)
+            # All copies of a row may be alone in one group.
+            worst = max(worst, min(share, 1.0) * self.copies * G * H * (1 + 2e-9) + reach)
         return worst + 1
 
     def _quantile(self, tail: float) -> float:
@@ -387,9 +398,9 @@ class Measurement:
         for j in range(len(self.statistics)):
             if j not in columns:
                 measure(j)
-        # Steps of the grid are powers of two: scaling doubles by them is exact.
-        steps = [float(s.step / (G * H)) for s in self.statistics]
-        sums = [[columns[j][i] * steps[j] for j in range(len(steps))] for i in shown]
+        # Quotients of whole numbers are the nearest doubles.
+        steps = [(s.step / (G * H)).as_integer_ratio() for s in self.statistics]
+        sums = [[columns[j][i] * up / down for j, (up, down) in enumerate(steps)] for i in shown]
         scales = tuple(self.scale(j, cuts[s.weighing]) for j, s in enumerate(self.statistics))
         table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
         norms = None

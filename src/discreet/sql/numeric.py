@@ -1,8 +1,9 @@
 """Functions of numbers.
 
-Whole numbers have 64 bits: what does not fit is computed in 128 bits and becomes NULL. Reals are doubles; dividing by
-0, the logarithm of what is not above 0 and the root of what is below 0 are NULL. A real that overflows stays ±∞ inside
-its expression and becomes NULL where the expression ends (`functions.render`).
+Whole numbers have 64 bits: what does not fit is computed in 128 bits and becomes NULL. Decimals are exact and have 38
+digits (`units.py`). Reals are doubles; dividing by 0, the logarithm of what is not above 0 and the root of what is
+below 0 are NULL. A real that overflows stays ±∞ inside its expression and becomes NULL where the expression ends
+(`functions.render`).
 
 >>> from discreet.sql.functions import call, render
 >>> from discreet.sql.plan import Ref
@@ -18,6 +19,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.sql import units
+from discreet.sql.catalog import is_number
+from discreet.sql.decimals import DIGITS, Decimals
 from discreet.sql.intervals import DOUBLES, Interval, hull, power
 from discreet.sql.plan import Call, Expression, Literal
 from discreet.sql.signature import (
@@ -29,9 +33,11 @@ from discreet.sql.signature import (
     Shaped,
     binary,
     converted,
+    decimals_of,
     each,
     guarded,
     invoked,
+    is_null,
     number,
     try_cast,
     typed,
@@ -58,16 +64,39 @@ def _real(arguments: Sequence[Expression]) -> Accepted | None:
     return None if brought is None else ((brought,), "real")
 
 
+def _added(arguments: Sequence[Expression]) -> Accepted | None:
+    """Two numbers of one type; the sum of two decimals may have a digit more."""
+    accepted = _numbers(arguments)
+    if accepted is None or not isinstance(accepted[1], Decimals):
+        return accepted
+    return accepted[0], Decimals.of(accepted[1].precision + 1, accepted[1].scale)
+
+
+def _multiplied(arguments: Sequence[Expression]) -> Accepted | None:
+    """Two numbers; a product has the digits behind the point of both factors."""
+    kinds = [argument.type for argument in arguments]
+    exact = any(isinstance(kind, Decimals) for kind in kinds) and "real" not in kinds
+    if len(kinds) != 2 or not exact or not all(map(is_number, kinds)) or any(map(is_null, arguments)):
+        return _numbers(arguments)
+    kind = decimals_of(arguments[0]).times(decimals_of(arguments[1]))
+    return None if kind is None else (tuple(arguments), kind)
+
+
 def _arithmetic(name: str, operator: type[exp.Binary], rule: Rule) -> Function:
     """+, − and ×: whole numbers in 128 bits unless the result must fit in 64."""
 
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         left, right = arguments
+        if isinstance(call.type, Decimals):
+            sides = [units.in_units(side, of.type) for side, of in zip(arguments, call.arguments, strict=True)]
+            return units.fitting(units.arithmetic(operator, rule, *sides), call.type.precision)
         if call.type == "real" or within(rule(left.reach, right.reach)):
             return binary(operator, left.node, right.node, call.type == "real")
         return try_cast(operator(this=typed(left.node, WIDE), expression=typed(right.node, WIDE)), "integer", "wide")
 
-    return Function(name, "two numbers", _numbers, render, lambda call, ranges: rule(*ranges))
+    takes = f"two numbers, with at most {DIGITS} digits behind the point together" if name == "*" else "two numbers"
+    accepts = _multiplied if name == "*" else _added
+    return Function(name, takes, accepts, render, lambda call, ranges: rule(*ranges))
 
 
 def _nonzero(divisor: Shaped, zero: Node) -> Node:
@@ -93,6 +122,8 @@ def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shap
 
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         left, right = arguments
+        if isinstance(call.type, Decimals):
+            return units.remainder(*(units.in_units(side, call.type) for side in arguments))
         if call.type == "real":
             return binary(operator, left.node, _nonzero(right, number(0)), real=True)
         if left.reach.lower > -(2**63) or right.reach.lower > -1 or right.reach.upper < -1:
@@ -109,6 +140,8 @@ def _whole_division(operator: type[exp.Binary]) -> Callable[[Call, Sequence[Shap
 
 def _negated(call: Call, arguments: Sequence[Shaped]) -> Node:
     (value,) = arguments
+    if isinstance(call.type, Decimals):
+        return units.negated(units.in_units(value, call.type))
     if call.type == "real":
         return binary(exp.Sub, number(0), value.node, real=True)
     zero = exp.Literal.number(0)
@@ -119,6 +152,8 @@ def _negated(call: Call, arguments: Sequence[Shaped]) -> Node:
 
 def _absolute(call: Call, arguments: Sequence[Shaped]) -> Node:
     (value,) = arguments
+    if isinstance(call.type, Decimals):
+        return units.absolute(units.in_units(value, call.type)).node
     if call.type == "real" or within(value.reach.absolute()):
         return exp.Abs(this=value.node)
     return try_cast(exp.Abs(this=typed(value.node, WIDE)), "integer", "wide")
@@ -131,14 +166,23 @@ def _sign(call: Call, ranges: Sequence[Interval]) -> Interval:
 
 
 def _rounding(name: str, shape: type[exp.Func], rule: Callable[[Fraction], int]) -> Function:
-    """Whole numbers stay as they are; reals stay reals."""
+    """Whole numbers stay as they are; reals stay reals, and decimals have no digits behind the point then."""
+
+    def accepts(arguments: Sequence[Expression]) -> Accepted | None:
+        accepted = each(NUMBERS)(arguments)
+        if accepted is None or not isinstance(accepted[1], Decimals):
+            return accepted
+        return accepted[0], accepted[1].rounded(0)
 
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
         value = arguments[0].node
+        kind = call.arguments[0].type
+        if isinstance(kind, Decimals):
+            return units.rounded(units.in_units(arguments[0], kind), kind.scale, name).node
         rounded: Node = shape(this=value)
         return value if call.type == "integer" else rounded
 
-    return Function(name, "a number", each(NUMBERS), render, lambda call, ranges: ranges[0].through(rule))
+    return Function(name, "a number", accepts, render, lambda call, ranges: ranges[0].through(rule))
 
 
 def _half_away(value: Fraction) -> int:

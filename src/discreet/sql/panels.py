@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from discreet.core.exact import Exactable
 from discreet.core.numerals import HUGE, number, percent, places, shown
 from discreet.core.unstable import Unstable
+from discreet.sql.catalog import is_number
 from discreet.sql.plan import Measure, Ref
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def panels_of(answer: Answer, roles: Mapping[str, Key], level: Exactable) -> Ite
     spans = answer.intervals(level)
     told = [{role: key.placed(key.column[place]) for role, key in roles.items()} for place in range(len(answer.rows))]
     for name, kind in zip(answer.names, answer.types, strict=True):
-        if name in answer.keys or kind not in ("integer", "real"):
+        if name in answer.keys or not is_number(kind):
             continue
         values = answer.column(name)
         ends: Sequence[tuple[float, float] | None] = spans.get(name, [None] * len(values))

@@ -24,6 +24,7 @@ from sqlglot.errors import ParseError
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog
+from discreet.sql.doubles import as_doubles, catalog_of_doubles
 from discreet.sql.functions import call
 from discreet.sql.joining import ownerless
 from discreet.sql.keys import listed
@@ -44,9 +45,9 @@ STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 CLAUSES = ("with_", "expressions", "distinct", "from_", "joins", "where", "group", "having", "order", "limit")
 
 
-def parse(text: str, catalog: Catalog) -> Query:
-    """The plan of one question."""
-    tree, answer = _read(text, catalog)
+def parse(text: str, catalog: Catalog, *, doubles: bool = False) -> Query:
+    """The plan of one question; with `doubles`, as versions before exact decimals read it (`doubles.py`)."""
+    tree, answer = _read(text, catalog_of_doubles(catalog) if doubles else catalog, doubles)
     if isinstance(answer, Rows):
         if any(part.args.get("group") for part in (tree, tree.unnest())):
             raise refuse(tree, "the unit column as a key would single people out", "group by something they share")
@@ -70,7 +71,7 @@ def parse_rows(text: str, catalog: Catalog) -> Rows:
     return answer
 
 
-def _read(text: str, catalog: Catalog) -> tuple[exp.Expr, Rows | Query]:
+def _read(text: str, catalog: Catalog, doubles: bool = False) -> tuple[exp.Expr, Rows | Query]:
     if not isinstance(text, str):
         raise InvalidArgument("sql", text, "text", "write a SELECT")
     if len(text) > LONGEST:
@@ -78,7 +79,7 @@ def _read(text: str, catalog: Catalog) -> tuple[exp.Expr, Rows | Query]:
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise Unsupported("this query", "it holds half a character", "write whole ones")
     try:
-        tree = _tree(text)
+        tree = as_doubles(_tree(text)) if doubles else _tree(text)
         answer = _select(tree, Context(catalog, _select, {}, [0]))
     except RecursionError:
         raise Unsupported("this query", "it is nested too deeply", "compute parts of it in WITH") from None
@@ -87,6 +88,8 @@ def _read(text: str, catalog: Catalog) -> tuple[exp.Expr, Rows | Query]:
 
 def _tree(text: str) -> exp.Expr:
     dialect = Dialect.get_or_raise("duckdb")
+    # Otherwise ORDER BY "all", a quoted column, would be read as the keyword ALL.
+    dialect.SUPPORTS_ORDER_BY_ALL = False
     try:
         tokens = dialect.tokenize(text)
         if not tokens or tokens[0].token_type not in STARTS:
@@ -178,10 +181,11 @@ def _grouped(node: exp.Select, rows: Rows, items: list[Item]) -> Rows | Query:
     if rows.linked is not None:
         raise ownerless(rows.linked, node)
     grouping = Grouping(rows)
-    for label, expression, origin in _keys(node, rows, items):
+    keys = _keys(node, rows, items)
+    fields = [rows.field_of(expression) for _, expression, _ in keys]
+    grouping.exact = any(field is not None and field.unit for field in fields)
+    for label, expression, origin in keys:
         grouping.add_key(label, expression, origin)
-    held = [rows.field_of(key.expression) for key in grouping.keys]
-    grouping.exact = any(field is not None and field.unit for field in held)
     outputs = []
     for item in items:
         outputs.append((item, grouping.read(item.node, item.label)))
@@ -273,7 +277,7 @@ def _label(expression: Expression, rows: Rows, items: list[Item], item: Item | N
 
 def _output(name: str, expression: Expression, grouping: Grouping) -> Named:
     key = next((key for key in grouping.keys if expression == grouping.reference(key)), None)
-    return Named(name, expression) if key is None else Named(name, expression, key.bounds, key.values)
+    return Named(name, grouping.shown(expression)) if key is None else Named(name, expression, key.bounds, key.values)
 
 
 def _ordered(node: exp.Expr) -> list[exp.Expr]:

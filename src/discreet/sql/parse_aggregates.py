@@ -14,13 +14,15 @@ from sqlglot import exp
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import Decimals
+from discreet.sql.effort import MOST_MEASURES
 from discreet.sql.functions import call, cast
 from discreet.sql.intervals import Interval
-from discreet.sql.keys import listing
+from discreet.sql.keys import Lists
 from discreet.sql.parse_expressions import is_aggregate, read
 from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref, Statistic
 from discreet.sql.scope import Field, Rows, fresh
-from discreet.sql.signature import NUMBERS, ORDERED
+from discreet.sql.signature import NUMBERS, ORDERED, is_among
 from discreet.sql.vocabulary import only, refuse, unknown, written
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
@@ -105,15 +107,24 @@ class Grouping:
     exact: bool = False
     keys: list[Named] = field(default_factory=list)
     measures: list[Measure] = field(default_factory=list)
+    _measures: dict[Measure, Measure] = field(default_factory=dict)
+    """The measures by what they are, whatever their names."""
     aliases: dict[str, Expression] = field(default_factory=dict)
     """What the labels of SELECT mean, for HAVING and ORDER BY."""
+    _lists: Lists = field(default_factory=Lists)
+    """The values of modes."""
 
     def add_key(self, label: str, expression: Expression, node: exp.Expr) -> None:
         """One more key, unless it is one already."""
         if not _columns(expression):
             raise refuse(node, "a constant makes no groups", "leave it out of GROUP BY")
-        if all(key.expression != expression for key in self.keys):
-            self.keys.append(self.rows.named(self._fresh(label), expression))
+        shown = self.shown(expression)
+        if all(key.expression != shown for key in self.keys):
+            self.keys.append(self.rows.named(self._fresh(label), shown))
+
+    def shown(self, expression: Expression) -> Expression:
+        """An expression whose values are released: decimals as the doubles nearest to them."""
+        return expression if self.exact or not isinstance(expression.type, Decimals) else cast(expression, "real")
 
     def reference(self, key: Named) -> Ref:
         """A key as released."""
@@ -145,7 +156,8 @@ class Grouping:
             expression = read(node, lambda part: row_leaf(self.rows, part))
         except DiscreetError:
             return None
-        return next((key for key in self.keys if key.expression == expression), None)
+        shown = self.shown(expression)
+        return next((key for key in self.keys if key.expression == shown), None)
 
     def _measured(self, node: exp.Expr, label: str | None) -> Expression:
         if isinstance(node, exp.VariancePop | exp.StddevPop):
@@ -159,12 +171,21 @@ class Grouping:
 
     def _known(self, measure: Measure, label: str | None) -> Ref:
         """The measure as released, one more if there is none like it."""
-        for known in self.measures:
-            if replace(measure, name=known.name) == known:
-                return Ref(known.name, _type(known))
-        named = replace(measure, name=self._fresh(label or f"{measure.function}_{len(self.measures) + 1}"))
-        self.measures.append(named)
-        return Ref(named.name, _type(named))
+        nameless = replace(measure, name="")
+        known = self._measures.get(nameless)
+        if known is None:
+            if len(self.measures) == MOST_MEASURES:
+                remedy = "ask several questions with fewer aggregates each"
+                raise Unsupported("this question", f"it has more than {MOST_MEASURES} different aggregates", remedy)
+            known = replace(measure, name=self._fresh(label or f"{measure.function}_{len(self.measures) + 1}"))
+            self._measures[nameless] = known
+            self.measures.append(known)
+        return Ref(known.name, self._type(known))
+
+    def _type(self, measure: Measure) -> Type:
+        """The type of a measure: released, decimals are doubles."""
+        kind = measure.type
+        return "real" if isinstance(kind, Decimals) and not self.exact else kind
 
     def _of_all(self, node: exp.Expr) -> Expression:
         """The variance or deviation over n, from that over n - 1."""
@@ -227,7 +248,7 @@ class Grouping:
         """The most frequent value, of those that can be listed if they can."""
         value = self._value(node, inside, "mode")
         measure = replace(self._of("mode", value, condition), bounds=None)
-        values = [each for each in listing(self.rows.relation, value) or () if each is not None]
+        values = [each for each in self._lists.listing(self.rows.relation, value) or () if each is not None]
         return replace(measure, values=Categories(tuple(values)) if values else None)
 
     def _count(self, node: exp.Count, condition: Expression | None) -> Measure:
@@ -287,7 +308,9 @@ class Grouping:
             remedy = "take AVG, MEDIAN, QUANTILE, IQR, MIN or MAX of them"
             raise refuse(node, "it is not computed of each person's own rows", remedy)
         kinds = ORDERED if self.exact and statistic in ("min", "max") else NUMBERS
-        if value.type not in kinds and statistic != "mode":
+        if statistic == "mode":
+            return self.shown(value)
+        if not is_among(value.type, kinds):
             remedy = "CAST it, have its type declared in `types`, or take a number of it such as LENGTH or YEAR"
             raise refuse(node, f"it is of numbers, not of {value.type}", remedy)
         return value
@@ -329,7 +352,7 @@ class Grouping:
 
     def _feature(self, measure: Measure) -> Field:
         growth = 1 if measure.argument is None else self.rows.growth(measure.argument)
-        return Field(measure.name, Ref(measure.name, _type(measure)), self._feature_bounds(measure), growth=growth)
+        return Field(measure.name, Ref(measure.name, measure.type), self._feature_bounds(measure), growth=growth)
 
     def _feature_bounds(self, measure: Measure) -> Bounds | None:
         """Bounds of an aggregate of at most `max_rows` values, at least one of them."""
@@ -340,7 +363,7 @@ class Grouping:
         held = Interval.of(measure.bounds)
         if measure.function == "sum":
             factor = Interval(Fraction(1), Fraction(most)) if most else Interval(Fraction(1))
-            return (held * factor).rounded(_type(measure)).bounds()
+            return (held * factor).rounded(measure.type).bounds()
         if measure.bounds is None or measure.function not in ("variance", "stddev"):
             return measure.bounds
         # Two values at the two ends vary most.
@@ -349,14 +372,6 @@ class Grouping:
 
 
 _ONE, _NULL = Literal(1, "integer"), Literal(None, "integer")
-
-
-def _type(measure: Measure) -> Type:
-    if measure.function in COUNTS:
-        return "integer"
-    if measure.function in ("sum", "min", "max", "mode") and measure.argument is not None:
-        return measure.argument.type
-    return "real"
 
 
 def _rank(node: exp.Expr, inside: exp.Expr, what: str = "the rank", such: str = "0.9") -> Fraction:

@@ -19,19 +19,21 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.core.errors import Unsupported
+from discreet.sql.decimals import DIGITS, Decimals
 from discreet.sql.functions import Mismatch, call, cast, weight
 from discreet.sql.parse_moments import DATED, compared, moved, named_part
 from discreet.sql.plan import Expression, Literal
 from discreet.sql.signature import MOMENTS
 from discreet.sql.vocabulary import BINARY, COMPARISONS, NAMED, SEVERAL, TYPES, UNARY, only, refuse, shown, unknown
 
-__all__ = ["Leaf", "is_aggregate", "read", "whole_literal"]
+__all__ = ["HEAVIEST", "Leaf", "is_aggregate", "read", "whole_literal"]
 
 Leaf = Callable[[exp.Expr], Expression | None]
 Read = Callable[[exp.Expr], Expression]
 
 DEEPEST = 50
 HEAVIEST = 5_000
+"""The weight of an expression as SQL (`functions.weight`)."""
 LONGEST_LITERAL = 10_000
 NULL = Literal(None, "integer")
 AGGREGATES = {"mean", "iqr", "mad", "trimmed_mean", "trim_mean"}
@@ -40,16 +42,27 @@ _DIGITS = re.compile(r"\d{1,18}", re.ASCII)
 _NUMBER = re.compile(r"(\d*)\.?(\d*)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 
 
-def read(node: exp.Expr, leaf: Leaf, depth: int = 0) -> Expression:
-    """The expression that a node means."""
+def read(node: exp.Expr, leaf: Leaf) -> Expression:
+    """The expression that a node means. Each node is read once, however often its parents ask for it: otherwise the
+    time to read a question would double with each level of nesting."""
+    return _read_once(node, leaf, 0, {})
+
+
+def _read_once(node: exp.Expr, leaf: Leaf, depth: int, known: dict[int, Expression]) -> Expression:
+    if id(node) not in known:
+        known[id(node)] = _checked(node, leaf, depth, known)
+    return known[id(node)]
+
+
+def _checked(node: exp.Expr, leaf: Leaf, depth: int, known: dict[int, Expression]) -> Expression:
     if depth > DEEPEST:
         raise Unsupported("this expression", f"it is nested more than {DEEPEST} deep", "compute parts in a subquery")
     try:
-        expression = leaf(node) or _read(node, lambda child: read(child, leaf, depth + 1))
+        expression = leaf(node) or _read(node, lambda child: _read_once(child, leaf, depth + 1, known))
     except Mismatch as error:
         raise refuse(node, error.reason, error.remedy) from None
     if weight(expression) > HEAVIEST:
-        raise Unsupported("this expression", "it is too large", "compute parts of it in a subquery")
+        raise Unsupported("this expression", "it is too large", "use its parts fewer times")
     return expression
 
 
@@ -62,7 +75,8 @@ def _read(node: exp.Expr, deeper: Read) -> Expression:
         if difference is not None:
             return difference
     if kind in BINARY:
-        return call(BINARY[kind], *(deeper(part) for part in only(node, "this", "expression")))
+        made = _folded if BINARY[kind] in EXACT else call
+        return made(BINARY[kind], *(deeper(part) for part in only(node, "this", "expression")))
     if kind in UNARY:
         return call(UNARY[kind], *(deeper(part) for part in only(node, "this")))
     if kind in SEVERAL:
@@ -99,7 +113,9 @@ def _number(text: str, node: exp.Expr, sign: int = 1) -> Literal:
     if abs(exponent) > 400 or float(text) == float("inf"):
         raise refuse(node, "it is too large or too small for a double", "write a number between 1e-300 and 1e300")
     digits = Fraction(int((match[1] or "") + (match[2] or "")), 10 ** len(match[2] or ""))
-    return Literal(sign * digits * Fraction(10) ** exponent, "real")
+    # As in standard SQL, a number without an exponent is exact.
+    exact = Decimals.holding(digits) if match[3] is None else None
+    return Literal(sign * digits * Fraction(10) ** exponent, exact or "real")
 
 
 def _literal(node: exp.Expr, deeper: Read) -> Expression:
@@ -115,11 +131,11 @@ def _negated(node: exp.Expr, deeper: Read) -> Expression:
     (inside,) = only(node, "this")
     if isinstance(inside, exp.Literal) and not inside.is_string:
         return _number(str(inside.this), inside, sign=-1)
-    return call("negate", deeper(inside))
+    return _folded("negate", deeper(inside))
 
 
 def _plus(node: exp.Expr, deeper: Read) -> Expression:
-    return moved(node, deeper, 1) or call("+", *(deeper(part) for part in only(node, "this", "expression")))
+    return moved(node, deeper, 1) or _folded("+", *(deeper(part) for part in only(node, "this", "expression")))
 
 
 def _minus(node: exp.Expr, deeper: Read) -> Expression:
@@ -131,7 +147,27 @@ def _minus(node: exp.Expr, deeper: Read) -> Expression:
         if left.type != right.type or left.type == "timestamp":
             raise refuse(node, "timestamps do not differ by a number", "write DATE_DIFF('day', from, to)")
         return call("days", right, left)
-    return call("-", left, right)
+    return _folded("-", left, right)
+
+
+def _folded(name: str, *arguments: Expression) -> Expression:
+    """The function, computed at once where its arguments are literals one of which is a decimal."""
+    exact = [argument for argument in arguments if isinstance(argument, Literal) and argument.type != "real"]
+    values = [literal.value for literal in exact if isinstance(literal.value, int | Fraction)]
+    if len(values) == len(arguments) and any(isinstance(literal.type, Decimals) for literal in exact):
+        result = EXACT[name](*map(Fraction, values))
+        kind = Decimals.holding(result)
+        if kind is not None:
+            return Literal(result, kind)
+    return call(name, *arguments)
+
+
+EXACT: dict[str, Callable[..., Fraction]] = {
+    "+": Fraction.__add__,
+    "-": Fraction.__sub__,
+    "*": Fraction.__mul__,
+    "negate": Fraction.__neg__,
+}
 
 
 def _connected(name: str) -> Callable[[exp.Expr, Read], Expression]:
@@ -201,9 +237,23 @@ def _rounded(node: exp.Expr, value: Expression, places: object) -> Expression:
         raise refuse(node, "digits are a literal up to 15, from 0 for whole numbers", "write ROUND(x / 100) * 100")
     if value.type == "integer" or places == 0:
         return call("round", value)
+    if isinstance(value.type, Decimals):
+        return _rounded_decimal(value, value.type, places)
     scale = Literal(Fraction(10 ** abs(places)), "real")
     there, back = ("*", "/") if places > 0 else ("/", "*")
     return call(back, call("round", call(there, value, scale)), scale)
+
+
+def _rounded_decimal(value: Expression, kind: Decimals, places: int) -> Expression:
+    """A decimal with fewer digits behind the point, or with zeros before it."""
+    if places > 0:
+        return value if places >= kind.scale else cast(value, kind.rounded(places))
+    part, whole = (Literal(number, Decimals.holding(number) or kind) for number in _powers(-places))
+    return call("*", call("round", call("*", value, part)), whole)
+
+
+def _powers(places: int) -> tuple[Fraction, Fraction]:
+    return Fraction(1, 10**places), Fraction(10**places)
 
 
 def _log(node: exp.Expr, deeper: Read) -> Expression:
@@ -219,8 +269,13 @@ def _log(node: exp.Expr, deeper: Read) -> Expression:
 def _cast(node: exp.Expr, deeper: Read) -> Expression:
     value, target = only(node, "this", "to")
     kind = target.this if isinstance(target, exp.DataType) else None
-    if kind == exp.DType.DECIMAL and len(target.expressions) == 2:
-        return _rounded(node, cast(deeper(value), "real"), whole_literal(target.expressions[1].this))
+    if kind == exp.DType.DECIMAL and 1 <= len(target.expressions) <= 2:
+        digits = [whole_literal(part.this) for part in target.expressions]
+        decimals = Decimals.named(f"decimal({digits[0]},{digits[1] if len(digits) == 2 else 0})")
+        if decimals is None:
+            remedy = "write DECIMAL(15, 2), or CAST to DOUBLE"
+            raise refuse(node, f"a decimal has 1 to {DIGITS} digits, at most all of them behind the point", remedy)
+        return cast(deeper(value), decimals)
     if kind == exp.DType.TIME:
         raise refuse(node, "times of day are not one of our types", "compare HOUR(x) and MINUTE(x)")
     if kind not in TYPES or target.expressions:

@@ -20,6 +20,7 @@ from typing import Literal as OneOf
 
 from discreet.core.domains import Bounds, Categories
 from discreet.sql.catalog import Table, Type
+from discreet.sql.decimals import DIGITS, Decimals
 
 __all__ = [
     "Aggregate",
@@ -84,9 +85,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Scan:
-    """All rows of a table."""
+    """All rows of a table. `names` are what statements call its columns, once that is decided (`naming.py`)."""
 
     table: Table
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,16 @@ class Measure:
     bounds: Bounds | None = None
     rank: Fraction | None = None
     values: Categories | None = None
+
+    @property
+    def type(self) -> Type:
+        """The type of its values."""
+        if self.function in ("count", "count_units", "count_distinct"):
+            return "integer"
+        if self.function in ("sum", "min", "max", "mode") and self.argument is not None:
+            kind = self.argument.type
+            return Decimals.of(DIGITS, kind.scale) if self.function == "sum" and isinstance(kind, Decimals) else kind
+        return "real"
 
     @property
     def word(self) -> str:

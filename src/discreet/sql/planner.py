@@ -35,7 +35,7 @@ from discreet.sql.measurement import CANONICAL, TYPICAL_KEYS, Measurement
 from discreet.sql.modes import Mode
 from discreet.sql.plan import Query
 from discreet.sql.quantiles import QuantilePlan, Rank, weight_of
-from discreet.sql.relations import limits_in, units_in
+from discreet.sql.relations import limits_in, tables_in, units_in
 from discreet.sql.shape import Norm, Weights
 from discreet.sql.statistics import RANKED, Statistic, Sums
 
@@ -109,15 +109,18 @@ def plan(
     epsilon: Fraction,
     ranks: tuple[Rank | Mode, ...] = (),
     whole: bool = False,
+    copies: int = 1,
 ) -> Measurement:
     """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
-    below, so that nothing is clipped.
+    below, so that nothing is clipped. `changes` is how many units differ between neighbours, `copies` in how many rows
+    each of them can be where rows are units: as many rows differ as the two make together.
 
     Statistics and quantiles share ε, and δ, by their numbers of measures, of which what is made of two quantiles is
     two; statistics that only quantiles' keys need count as one.
     """
     if not statistics and not ranks:
         raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
+    changes *= copies
     thresholded = keys is None
     if thresholded and isinstance(budget, PureDP):
         remedy = "declare the values of the key columns, or use an ApproxDP budget"
@@ -144,7 +147,8 @@ def plan(
         raise InvalidArgument("MODE", "of undeclared values", "of declared ones under a PureDP budget", remedy)
     named = part * THRESHOLD_SHARE if unlisted else Fraction(0)
     for_ranks = ApproxDP(left * share, part - named) if delta else PureDP(left * share)
-    drawn = QuantilePlan.best(ranks, norm, for_ranks, keys if owned else 1, changes, delta=named) if ranks else None
+    places = keys if owned else copies
+    drawn = QuantilePlan.best(ranks, norm, for_ranks, places, changes, copies, delta=named) if ranks else None
     clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
     tallied = clipped and not laplace and keys != 1
     for_sums = left * (1 - share)
@@ -159,7 +163,7 @@ def plan(
             return _gaussian_ratio(epsilon, delta, (*searches, *given), changes)
         return _gaussian_ratio(for_sums - sum(given), delta - part, (), changes)
 
-    usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied)
+    usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied, copies=copies)
     each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
     chosen = tuple(s if _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
     given = [each for statistic in chosen if statistic.values]
@@ -318,6 +322,12 @@ def words(query: Query, measurement: Measurement, keys: int | None) -> str:
         said += _drawn(measurement.quantiles)
     if measurement.weights is None:
         said.append("each row adds to one group")
+        if measurement.copies > 1:
+            names = ", ".join(sorted(tables_in(query.aggregate.input)))
+            said.append(
+                f"a row may be in all {measurement.copies} private tables of {names}, so noise is for as many rows; "
+                "have tables declared disjoint if none is in two"
+            )
     elif measurement.searched:
         share = _share(TYPICAL_KEYS if keys is None else keys)
         said.append(f"units with many rows weigh less, down to a limit found with a {_ORDINALS[share]} of ε")

@@ -191,8 +191,9 @@ class QuantilePlan:
     """All ranks of one query: what they cost, and their release.
 
     `norm` is that of the cap on a unit's weights, `epsilon` what the composition adds up to over all draws and groups,
-    and `keys` the number of groups where they are declared. At row level a unit is in one group, and keys=1 will do.
-    `delta` is for the modes of values that are not listed, all together.
+    and `keys` the number of groups where they are declared. At row level a row is in one group, `changes` counts the
+    rows that differ, and keys=`copies` will do, the number of rows that one unit can be. `delta` is for the modes of
+    values that are not listed, all together.
     """
 
     ranks: tuple[Rank | Mode, ...]
@@ -201,6 +202,7 @@ class QuantilePlan:
     epsilon: Fraction
     keys: int | None
     changes: int = 1
+    copies: int = 1
     with_intervals: bool = True
     delta: Fraction = Fraction(0)
 
@@ -220,6 +222,7 @@ class QuantilePlan:
         budget: PureDP | ApproxDP,
         keys: int | None,
         changes: int = 1,
+        copies: int = 1,
         *,
         with_intervals: bool = True,
         delta: Fraction = Fraction(0),
@@ -227,11 +230,11 @@ class QuantilePlan:
         """The composition that leaves each value the larger slope within the budget; `delta` comes on top of that."""
         plans = []
         if norm == "l1" or keys is not None:
-            plans.append(cls(tuple(ranks), norm, "sum", budget.epsilon, keys, changes, with_intervals, delta))
+            plans.append(cls(tuple(ranks), norm, "sum", budget.epsilon, keys, changes, copies, with_intervals, delta))
         if norm == "l2" and isinstance(budget, ApproxDP) and budget.delta > 0:
             # A little less, so that accountants that search for ε give no more than was asked for.
             ranges = sqrt_down(8 * affordable(budget, ZCDP).rho) * (1 - Fraction(1, 1 << 14))
-            plans.append(cls(tuple(ranks), norm, "squares", ranges, keys, changes, with_intervals, delta))
+            plans.append(cls(tuple(ranks), norm, "squares", ranges, keys, changes, copies, with_intervals, delta))
         if not plans:
             raise InvalidArgument("keys", None, "declared under a PureDP budget", "declare the values of the keys")
         return max(plans, key=lambda plan: max(plan._steepness, default=Fraction(0)))
@@ -341,7 +344,8 @@ class QuantilePlan:
     def _least(self, index: int, movement: int) -> int:
         modes = sum(isinstance(rank, Mode) and rank.values is None for rank in self.ranks)
         reach, groups = self._ranges[index], 1 if self.norm == "l1" else MANY if self.keys is None else self.keys
-        return Mode(None).least(reach, self.delta / modes, max(groups, 1), reach / movement)
+        # What nobody else has are all copies of a row at once.
+        return Mode(None).least(reach * self.copies, self.delta / modes, max(groups, 1), reach / movement)
 
     def release(
         self,

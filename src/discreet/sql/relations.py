@@ -8,6 +8,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from discreet.sql.catalog import Table
 from discreet.sql.plan import (
     Expression,
     Features,
@@ -21,23 +24,7 @@ from discreet.sql.plan import (
     Union,
 )
 
-__all__ = [
-    "OWNER",
-    "RAW",
-    "columns_of",
-    "is_owned",
-    "is_plain",
-    "limits_in",
-    "names_in",
-    "tables_in",
-    "unguarded",
-    "units_in",
-]
-
-OWNER = "discreet unit"
-"""The column that names the unit a row belongs to; no analyst can name a column like that."""
-RAW = "discreet raw "
-"""What stands before the name of a table's column of reals as it is, with NaN and infinities."""
+__all__ = ["columns_of", "copies_in", "is_owned", "is_plain", "limits_in", "names_in", "tables_in", "units_in"]
 
 
 def is_owned(relation: Relation) -> bool:
@@ -64,6 +51,33 @@ def tables_in(relation: Relation) -> frozenset[str]:
             return frozenset[str]().union(*map(tables_in, inputs))
         case _:
             return tables_in(relation.input)
+
+
+def copies_in(relation: Relation) -> int:
+    """In how many rows of the relation one protected row can be, where each row is a unit of its own.
+
+    Tables are told apart by name alone: the same file twice, a view and its table, or a plain copy are several tables
+    with the same rows. So every scan of a private table may read that row, and all of them are added up, but for tables
+    that the steward declares disjoint, of which only one can have it. Where a column names units, it is that which
+    bounds what one of them adds, and this is 1.
+    """
+    if is_owned(relation):
+        return 1
+    scans = [table for table in _scans(relation) if table.private]
+    apart = Counter(table.name for table in scans if table.disjoint)
+    return max(1, sum(not table.disjoint for table in scans), *apart.values())
+
+
+def _scans(relation: Relation) -> list[Table]:
+    match relation:
+        case Scan(table):
+            return [table]
+        case Join(left, right):
+            return [*_scans(left), *_scans(right)]
+        case Union(inputs):
+            return [table for part in inputs for table in _scans(part)]
+        case _:
+            return _scans(relation.input)
 
 
 def units_in(relation: Relation) -> frozenset[str]:
@@ -103,8 +117,8 @@ def is_plain(relation: Relation) -> bool:
 def columns_of(relation: Relation) -> tuple[str, ...]:
     """The names an expression above may refer to."""
     match relation:
-        case Scan(table):
-            return table.names
+        case Scan(table, names):
+            return names or table.names
         case Filter(below):
             return columns_of(below)
         case Project(_, columns):
@@ -124,13 +138,3 @@ def names_in(expression: Expression) -> frozenset[str]:
     if isinstance(expression, Literal):
         return frozenset()
     return frozenset[str]().union(*map(names_in, expression.arguments))
-
-
-def unguarded(expression: Expression, relation: Relation) -> Expression:
-    """An expression for a reader that passes over NaN and infinities: a table's column needs no guard there."""
-    below = relation
-    while isinstance(below, Filter):
-        below = below.input
-    if isinstance(expression, Ref) and isinstance(below, Scan) and expression.type == "real":
-        return Ref(RAW + expression.name, "real")
-    return expression

@@ -23,19 +23,20 @@ from fractions import Fraction
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.bands import within
-from discreet.sql.catalog import Table, Type, nearest
-from discreet.sql.conditions import branches
+from discreet.sql.catalog import Table, Type, is_number, nearest
+from discreet.sql.conditions import branches, rounds
 from discreet.sql.functions import interval
 from discreet.sql.intervals import Interval
-from discreet.sql.multiplicity import Multiplicity
+from discreet.sql.multiplicity import MOST_ROWS, Multiplicity
 from discreet.sql.plan import Call, Expression, Filter, Join, Literal, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.textual import growth
 
 __all__ = ["Field", "Rows", "distinct_names", "fresh", "project", "scan"]
 
-RESERVED = {"discreet unit"}
-"""Names of the columns that carry owners; what an analyst calls so gets another name below."""
 LONGEST = 1_000
+"""How many times longer than a column of a table a text may be."""
+MOST_GROWN = 10 * MOST_ROWS
+"""The same over all rows that joins make of one."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +146,14 @@ class Rows:
         field = self.field_of(expression)
         if field is not None:
             return field.bounds
-        if expression.type not in ("integer", "real"):
+        if not is_number(expression.type):
             return None
         return interval(expression, {field.name: Interval.of(field.bounds) for field in self.fields}).bounds()
 
     def numbers(self, expression: Expression) -> frozenset[Fraction] | None:
         """All numbers that an expression can be, if they are declared: those of a column, or of what a CASE chooses
         from."""
-        if expression.type not in ("integer", "real"):
+        if not is_number(expression.type):
             return None
         field = self.field_of(expression)
         if field is not None:
@@ -160,7 +161,7 @@ class Rows:
         if isinstance(expression, Literal):
             value = expression.value
             return frozenset((Fraction(value),) if isinstance(value, int | Fraction) else ())
-        if not isinstance(expression, Call) or (expression.function, expression.type) == ("cast", "integer"):
+        if not isinstance(expression, Call) or (expression.function == "cast" and rounds(expression)):
             return None
         if expression.function not in ("case", "coalesce", "cast"):
             return None
@@ -174,8 +175,8 @@ class Rows:
         return growth(expression, {field.name: field.growth for field in self.fields})
 
     def checked(self, expression: Expression) -> Expression:
-        """The expression, unless its texts could fill the memory."""
-        if self.growth(expression) > LONGEST:
+        """The expression, unless its texts could fill the memory, or take long for each of the rows that joins make."""
+        if self.growth(expression) > min(LONGEST, MOST_GROWN // self.multiplicity.rows):
             raise Unsupported("this expression", "its texts could grow without measure", "join or replace less")
         return expression
 
@@ -240,7 +241,7 @@ def project(rows: Rows, columns: Iterable[tuple[str, Expression]]) -> Rows:
 
 def distinct_names(labels: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """The labels, numbered where they would repeat whatever the case."""
-    used = RESERVED | {name.lower() for name in taken}
+    used = {name.lower() for name in taken}
     names = []
     for label in labels:
         names.append(fresh(label, used))
@@ -250,7 +251,7 @@ def distinct_names(labels: Iterable[str], taken: Iterable[str] = ()) -> list[str
 
 def fresh(label: str, used: Iterable[str]) -> str:
     """The label, or the label with the first number that makes it new; `used` is in lower case."""
-    taken = {*used, *RESERVED}
+    taken = set(used)
     if label.lower() not in taken:
         return label
     number = 1

@@ -1,10 +1,14 @@
 """Relations as SELECTs of an engine, with the owner of each row carried along.
 
+Only relations are written whose columns have names of ours (`naming.renamed`).
+
 >>> from discreet.sql.catalog import Column, Table
+>>> from discreet.sql.naming import renamed
 >>> from discreet.sql.plan import Ref
 >>> table = Table("visits", (Column("who", "integer"), Column("cost", "real")), unit="who")
->>> print(Selection().select(Project(Scan(table), (Named("c", Ref("cost", "real")),))))
-SELECT "cost" AS "c", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" FROM "visits" WHERE ...) AS i
+>>> relation, names = renamed(Project(Scan(table), (Named("c", Ref("cost", "real")),)))
+>>> names, Selection().select(relation)
+({'c': 'v3'}, 'SELECT "v2" AS "v3", "discreet unit" FROM (SELECT ... "who" AS "discreet unit" FROM "visits" WHERE ...')
 """
 
 from __future__ import annotations
@@ -16,24 +20,28 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from discreet.sql.catalog import Table, Type
+from discreet.sql.catalog import Type
+from discreet.sql.decimals import LONG_DIGITS, Decimals
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.functions import admit, render
-from discreet.sql.plan import Expression, Features, Filter, Join, Measure, Named, Project, Relation, Scan, Union
-from discreet.sql.relations import OWNER, RAW, columns_of, is_owned, is_plain, names_in
+from discreet.sql.naming import OWNER, PLACE, check_name, check_names, raw
+from discreet.sql.plan import Call, Expression, Features, Filter, Join, Measure, Named, Project, Relation, Scan, Union
+from discreet.sql.relations import columns_of, is_owned, is_plain, names_in
 from discreet.sql.signature import try_cast
 
 __all__ = ["Selection", "text_of"]
 
 NOWHERE: Mapping[str, tuple[int, int]] = {}
-PLACE = "discreet place"
-"""The column that numbers the rows of one key, where a join lets only so many through."""
 LARGEST = sys.float_info.max
 
 
-@lru_cache(maxsize=4096)
 def text_of(expression: Expression, dialect: Dialect = DUCKDB) -> str:
-    """An expression in SQL."""
+    """An expression in SQL, over columns that have names of ours."""
+    return _written(check_names(expression), dialect)
+
+
+@lru_cache(maxsize=4096)
+def _written(expression: Expression, dialect: Dialect) -> str:
     return dialect.text(render(expression))
 
 
@@ -59,8 +67,8 @@ class Selection:
         """
         owner = [self._quoted(OWNER)] if is_owned(relation) else []
         match relation:
-            case Scan(table):
-                return self._scan(table, used)
+            case Scan():
+                return self._scan(relation, used)
             case Filter():
                 return f"SELECT * FROM {self.source(relation, used)}"
             case Project(below, columns):
@@ -96,23 +104,27 @@ class Selection:
         Of a table, only rows are read whose integers lie in the `ranges`: as they are, so that engines can skip others.
         """
         if isinstance(relation, Scan):
-            return f"({self._scan(relation.table, used, ranges)}) AS i"
+            return f"({self._scan(relation, used, ranges)}) AS i"
         if isinstance(relation, Filter):
             needed = None if used is None else used | names_in(relation.predicate)
             return f"({self.select(relation.input, needed)}) AS i WHERE {self.text_of(relation.predicate)}"
         return f"({self.select(relation, used)}) AS i"
 
-    def _scan(self, table: Table, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE) -> str:
+    def _scan(self, scan: Scan, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE) -> str:
+        """The one place where names stand that are not ours: those of a table and its columns."""
+        table = scan.table
+        pairs = [*zip(table.columns, map(check_name, columns_of(scan)), strict=True)]
         shown = [
-            f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(column.name)}"
-            for column in table.columns
-            if used is None or column.name in used
+            f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(name)}"
+            for column, name in pairs
+            if used is None or name in used
         ]
-        for column in table.columns:
-            if column.type == "real" and (used is None or RAW + column.name in used):
-                raw = self.dialect.text(try_cast(exp.column(column.name, quoted=True), "real", "column"))
-                shown.append(f"{raw} AS {self._quoted(RAW + column.name)}")
-        only = [f"{self.dialect.stored(name)} BETWEEN {low} AND {high}" for name, (low, high) in ranges.items()]
+        for column, name in pairs:
+            if column.type == "real" and (used is None or raw(name) in used):
+                stored = self.dialect.text(try_cast(exp.column(column.name, quoted=True), "real", "column"))
+                shown.append(f"{stored} AS {self._quoted(raw(name))}")
+        limited = [(self.dialect.stored(column.name), *ranges[name]) for column, name in pairs if name in ranges]
+        only = [f"{stored} BETWEEN {low} AND {high}" for stored, low, high in limited]
         if table.private and table.unit is not None:
             unit = self.dialect.owner(table.unit)
             shown.append(f"{unit} AS {self._quoted(OWNER)}")
@@ -125,23 +137,33 @@ class Selection:
 
     def _exact(self, measure: Measure) -> str:
         """An exact aggregate of one unit's own rows."""
-        argument = "*" if measure.argument is None else self.text_of(measure.argument)
+        value = measure.argument
+        units = value.type if value is not None and isinstance(value.type, Decimals) else None
+        if value is not None and units is not None and measure.function in ("avg", "variance", "stddev", "quantile"):
+            value, units = Call("cast", (value,), "real"), None
+        argument = "*" if value is None else self.text_of(value)
         # Floating-point sums depend on their order, which depends on everybody's rows: sort one unit's own first.
         if measure.function == "count_distinct":
             call = f"COUNT(DISTINCT {argument})"
         elif measure.function == "quantile":
             call = self.dialect.quantile(argument, float(measure.rank or 0))
+        elif measure.function == "sum" and units is not None:
+            call = self.dialect.units_total(argument, units.precision > LONG_DIGITS)
         elif measure.function in ("sum", "avg", "variance", "stddev"):
             name = {"variance": "VAR_SAMP", "stddev": "STDDEV_SAMP"}.get(measure.function, measure.function.upper())
-            call = self.dialect.ordered(name, argument, "real" if measure.argument is None else measure.argument.type)
+            call = self.dialect.ordered(name, argument, "real" if value is None else value.type)
         else:
             call = f"{measure.function.upper()}({argument})"
-        if measure.function == "sum" and measure.argument is not None and measure.argument.type == "integer":
+        if measure.function == "sum" and value is not None and value.type == "integer":
             call = self.dialect.held(call)
-        elif measure.function in ("sum", "avg", "variance", "stddev", "quantile"):
-            value, largest = f"CAST({call} AS {self.dialect.double})", self.dialect.real(LARGEST)
-            call = f"CASE WHEN {value} BETWEEN -{largest} AND {largest} THEN {value} END"
+        elif measure.type == "real":
+            call = self._finite(call)
         return f"{call} AS {self._quoted(measure.name)}"
+
+    def _finite(self, aggregate: str) -> str:
+        """A real aggregate as `logical.finite` has them: NULL for NaN and infinities, and 0 for −0."""
+        double, largest = f"CAST({aggregate} AS {self.dialect.double})", self.dialect.real(LARGEST)
+        return f"CASE WHEN {double} BETWEEN -{largest} AND {largest} THEN {double} + {self.dialect.real(0)} END"
 
     def _join(self, join: Join, used: frozenset[str] | None) -> str:
         ours, theirs = ([n for n in columns_of(side) if used is None or n in used] for side in (join.left, join.right))
@@ -186,4 +208,4 @@ class Selection:
         )
 
     def _quoted(self, name: str) -> str:
-        return self.dialect.identifier(name)
+        return self.dialect.identifier(check_name(name))

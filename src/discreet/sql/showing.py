@@ -11,15 +11,28 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.cells import Cells, measured
 from discreet.core.exact import Exactable
 from discreet.core.losses import Loss
-from discreet.core.markup import MOST_ROWS, block, facts, folded, gauge, note, table
+from discreet.core.markup import (
+    MOST_ROWS,
+    Html,
+    block,
+    broken,
+    element,
+    facts,
+    folded,
+    gauge,
+    joined,
+    note,
+    preformatted,
+    table,
+)
 from discreet.core.numerals import loss as loss_text
 from discreet.core.numerals import percent, shown
+from discreet.core.texts import visible
 from discreet.sql.bands import within
 from discreet.sql.catalog import Catalog, Column, Table
 
@@ -67,9 +80,9 @@ def price(loss: Loss, unit: Mapping[str, Any] | None, digits: int = 6) -> str:
     return f"{paid}, {who}-level{neighbours}"
 
 
-def answer_html(answer: Answer, level: Exactable = 0.95) -> str:
+def answer_html(answer: Answer, level: Exactable = 0.95) -> Html:
     """The table with intervals, the price, the notes, and the certificate folded away."""
-    paid = f"<p>{escape(price(answer.loss, answer.certificate.get('unit')))}</p>"
+    paid = element("p", price(answer.loss, answer.certificate.get("unit")))
     rows = table(columns(answer, level), MOST_ROWS)
     return block(rows, paid, notes_html(answer.notes), certificate_html(answer.certificate))
 
@@ -86,52 +99,49 @@ def answer_text(answer: Answer, level: Exactable = 0.95) -> str:
     more = len(answer.rows) - len(first.rows)
     rest = [f"… and {more:,} more rows"] if more else []
     paid = price(answer.loss, answer.certificate.get("unit"))
-    return "\n".join([*(line[2:].rstrip() for line in lines), *rest, paid, *answer.notes])
+    told = [*(line[2:].rstrip() for line in lines), *rest, paid, *answer.notes]
+    return "\n".join(visible(line) for line in told)
 
 
-def notes_html(notes: Iterable[str]) -> str:
+def notes_html(notes: Iterable[str]) -> Html:
     """What an answer says about itself; that it is not private stands out."""
-    return "".join(note(text, alarm=text.startswith("NOT PRIVATE")) for text in notes)
+    return joined(*(note(text, alarm=text.startswith("NOT PRIVATE")) for text in notes))
 
 
-def certificate_html(certificate: Mapping[str, Any]) -> str:
+def certificate_html(certificate: Mapping[str, Any]) -> Html:
     """The signed statement, folded away; nothing where there is none."""
     if not certificate:
-        return ""
+        return joined()
     text = json.dumps(certificate, indent=2, ensure_ascii=False)
     entry = certificate["ledger"]["entry"]
-    return folded(f"Certificate, signed; entry {entry:,} of the ledger", f"<pre>{escape(text)}</pre>")
+    return folded(f"Certificate, signed; entry {entry:,} of the ledger", preformatted(text))
 
 
-def quote_html(loss: Loss, plan: str, errors: Iterable[Expected], fits: bool, notes: Iterable[str] = ()) -> str:
-    """What a question would cost, how it would be answered, and how far off."""
-    room = "within what is left" if fits else "more than what is left: it would be refused"
-    cost = f"<p><strong>{escape(loss_text(loss))}</strong>, {room}</p>"
-    lines = "<br>".join(escape(part) for part in plan.split("; "))
-    expected = "<br>".join(escape(str(error)) for error in errors)
-    known = "<br>".join(escape(note) for note in notes)
-    told = [(name, text) for name, text in (("plan", lines), ("expected error", expected), ("notes", known)) if text]
-    return block(cost if fits else cost.replace("<p>", '<p class="alarm">'), facts(told))
+def quote_html(cost: str, plan: str, errors: Iterable[Expected], alarm: bool, notes: Iterable[str] = ()) -> str:
+    """What a question would cost, how it would be answered, and how far off; `alarm` where there would be no answer."""
+    told = element("p", "costs ", element("strong", cost), **({"class_": "alarm"} if alarm else {}))
+    said = {"plan": plan.split("; "), "expected error": [str(error) for error in errors], "notes": [*notes]}
+    return block(told, facts([(name, broken(parts)) for name, parts in said.items() if any(parts)]))
 
 
 def session_html(
     catalog: Catalog, unit: Mapping[str, Any], budget: Loss, spent: Loss, remaining: Loss, used: Mapping[str, Fraction]
-) -> str:
+) -> Html:
     """Who is protected, how much of the budget is used up, and the tables with what is declared of them."""
     column = f" (column {unit['column']})" if "column" in unit else ""
     other = "replaced by any other" if unit["neighbours"] == "replace" else "there or not"
-    gauges = [gauge(float(part)) + (f" by {escape(name)}" if len(used) > 1 else "") for name, part in used.items()]
+    gauges = [gauge(float(part)) + (f" by {name}" if len(used) > 1 else "") for name, part in used.items()]
     lines = [
-        ("protects", escape(f"each {unit['kind']}{column}, whether {other}")),
-        ("budget", escape(loss_text(budget))),
-        ("", "<br>".join(gauges)),
-        ("spent", escape(loss_text(spent))),
-        ("left", escape(f"{loss_text(remaining, down=True)} for one question")),
+        ("protects", f"each {unit['kind']}{column}, whether {other}"),
+        ("budget", loss_text(budget)),
+        ("", broken(gauges)),
+        ("spent", loss_text(spent)),
+        ("left", f"{loss_text(remaining, down=True)} for one question"),
     ]
     return block(facts(lines), *(_table_html(held) for held in catalog.tables))
 
 
-def _table_html(held: Table) -> str:
+def _table_html(held: Table) -> Html:
     kind = "private" if held.private else "public"
     limit = "" if held.max_rows is None else f", at most {held.max_rows:,} rows of each"
     title = f"{held.name}: {kind}, {len(held.columns)} columns{limit}"

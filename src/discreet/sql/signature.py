@@ -19,11 +19,13 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from discreet.sql.catalog import Type
+from discreet.sql.catalog import PlainType, Type, is_number
+from discreet.sql.decimals import LONG_DIGITS, WHOLE_DIGITS, Decimals
 from discreet.sql.intervals import EVERYTHING, LONGS, Interval
 from discreet.sql.plan import Call, Expression, Literal
 
@@ -38,9 +40,11 @@ __all__ = [
     "Source",
     "binary",
     "converted",
+    "decimals_of",
     "each",
     "guarded",
     "invoked",
+    "is_among",
     "is_null",
     "number",
     "try_cast",
@@ -56,6 +60,7 @@ Accepted = tuple[tuple[Expression, ...], Type]
 """Arguments brought to the types the function works on, and the type of its result."""
 
 NUMBERS: tuple[Type, ...] = ("integer", "real")
+"""Where reals are among the types that a function takes, so are decimals (`is_among`)."""
 MOMENTS: tuple[Type, ...] = ("date", "timestamp")
 ORDERED: tuple[Type, ...] = (*NUMBERS, "text", *MOMENTS)
 
@@ -85,7 +90,7 @@ class Function:
     copies: tuple[int, ...] = (1,)
 
 
-ENGINE_TYPES: dict[Type, exp.DType] = {
+ENGINE_TYPES: dict[PlainType, exp.DType] = {
     "integer": exp.DType.BIGINT,
     "real": exp.DType.DOUBLE,
     "boolean": exp.DType.BOOLEAN,
@@ -94,8 +99,9 @@ ENGINE_TYPES: dict[Type, exp.DType] = {
     "timestamp": exp.DType.TIMESTAMPNTZ,
 }
 WIDE = exp.DType.INT128
-Source = OneOf["column", "text", "real", "wide", "boolean"]
-"""What is cast: a column as the engine has it, or a value of ours; `wide` is a whole number of 128 bits."""
+Source = OneOf["column", "text", "real", "wide", "digits", "units", "boolean"]
+"""What is cast: a column as the engine has it, or a value of ours; `wide` is a whole number of 128 bits, `digits`
+arithmetic on two of those whose result may have more than 38 digits, and `units` what a decimal is made of."""
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?)?", re.ASCII)
 
 
@@ -105,12 +111,14 @@ def typed(node: Node, kind: Type | exp.DType, source: Source | None = None) -> N
     return exp.Cast(this=node, to=exp.DataType(this=_engine_type(kind)), **marked)
 
 
-def try_cast(node: Node, kind: Type, source: Source) -> Node:
+def try_cast(node: Node, kind: Type | exp.DType, source: Source) -> Node:
     """A cast that gives NULL where it fails. Text that is cast reads as a value, but may lie outside the type."""
     return exp.TryCast(this=node, to=exp.DataType(this=_engine_type(kind)), safe=True, source=source)
 
 
 def _engine_type(kind: Type | exp.DType) -> exp.DType:
+    if isinstance(kind, Decimals):
+        return ENGINE_TYPES["integer"] if kind.precision <= LONG_DIGITS else WIDE
     return kind if isinstance(kind, exp.DType) else ENGINE_TYPES[kind]
 
 
@@ -154,23 +162,40 @@ def unified(arguments: Sequence[Expression], kinds: Sequence[Type]) -> Accepted 
     """All arguments in the widest type among them, if they have one and it is among `kinds`."""
     known = {argument.type for argument in arguments if not is_null(argument)}
     if not known:
-        known = {arguments[0].type if arguments[0].type in kinds else kinds[0]}
-    wanted = _widest(known)
+        known = {arguments[0].type if is_among(arguments[0].type, kinds) else kinds[0]}
+    wanted = _widest(known, arguments)
     if wanted is None and len(known) == 2 and "text" in known:
         # A text literal next to a date is a date.
         (wanted,) = known - {"text"}
-    if wanted is None or wanted not in kinds:
+    if wanted is None or not is_among(wanted, kinds):
         return None
     brought = [converted(argument, wanted) for argument in arguments]
     return (tuple(b for b in brought if b is not None), wanted) if None not in brought else None
 
 
-def _widest(kinds: set[Type]) -> Type | None:
+def is_among(kind: Type, kinds: Sequence[Type]) -> bool:
+    """Whether a type is one of those listed; decimals are wherever reals are."""
+    return kind in kinds or (isinstance(kind, Decimals) and "real" in kinds)
+
+
+def _widest(kinds: set[Type], arguments: Sequence[Expression]) -> Type | None:
     if len(kinds) == 1:
         return next(iter(kinds))
-    if kinds == set(NUMBERS):
-        return "real"
+    if all(map(is_number, kinds)):
+        if "real" in kinds:
+            return "real"
+        exact = [decimals_of(argument) for argument in arguments if not is_null(argument)]
+        return reduce(lambda one, other: one.widest(other), exact)
     return "timestamp" if kinds == set(MOMENTS) else None
+
+
+def decimals_of(expression: Expression) -> Decimals:
+    """The type of a decimal, or that of a whole number beside decimals."""
+    if isinstance(expression.type, Decimals):
+        return expression.type
+    value = expression.value if isinstance(expression, Literal) else None
+    narrow = Decimals.holding(Fraction(value)) if isinstance(value, int) else None
+    return narrow or Decimals.of(WHOLE_DIGITS, 0)
 
 
 def converted(expression: Expression, wanted: Type) -> Expression | None:
@@ -181,15 +206,17 @@ def converted(expression: Expression, wanted: Type) -> Expression | None:
         return Literal(None, wanted)
     if isinstance(expression, Literal):
         return _converted_literal(expression, wanted)
-    if (expression.type, wanted) in (("integer", "real"), ("date", "timestamp")):
+    widens = (expression.type, wanted) in (("integer", "real"), ("date", "timestamp"))
+    exact = isinstance(expression.type, Decimals) or (isinstance(wanted, Decimals) and expression.type == "integer")
+    if widens or (exact and (isinstance(wanted, Decimals) or wanted == "real")):
         return Call("cast", (expression,), wanted)
     return None
 
 
 def _converted_literal(literal: Literal, wanted: Type) -> Expression | None:
     value = literal.value
-    if wanted == "real" and literal.type == "integer" and isinstance(value, int):
-        return Literal(Fraction(value), "real")
+    if is_number(wanted) and wanted != "integer" and is_number(literal.type) and literal.type != wanted:
+        return _converted_number(literal, wanted)
     if wanted == "timestamp" and literal.type == "date" and isinstance(value, datetime.date):
         return Literal(datetime.datetime(value.year, value.month, value.day), "timestamp")
     if wanted in MOMENTS and isinstance(value, str) and _MOMENT.fullmatch(value):
@@ -201,6 +228,16 @@ def _converted_literal(literal: Literal, wanted: Type) -> Expression | None:
             return Literal(moment, wanted)
         return Literal(moment.date(), wanted) if len(value) == len("2020-01-01") else None
     return None
+
+
+def _converted_number(literal: Literal, wanted: Type) -> Expression | None:
+    """A literal as a real, or as a decimal that holds it."""
+    value = literal.value
+    if not isinstance(value, int | Fraction) or (isinstance(wanted, Decimals) and literal.type == "real"):
+        return None
+    if isinstance(wanted, Decimals) and not wanted.holds(value):
+        return None
+    return Literal(Fraction(value), wanted)
 
 
 def each(*kinds: Sequence[Type], gives: Type | None = None) -> Callable[[Sequence[Expression]], Accepted | None]:

@@ -20,17 +20,20 @@ doubles were added up to ‖n‖.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.sql.dialect import DUCKDB, Dialect
 from discreet.sql.groups import CELLS, OF_UNITS, twins
 from discreet.sql.histograms import Cells
-from discreet.sql.plan import Aggregate, Call, Expression, Literal, Ref, Relation, Scan
-from discreet.sql.relations import OWNER, is_plain, names_in, unguarded
+from discreet.sql.naming import OWNER, raw, renamed, substituted
+from discreet.sql.plan import Aggregate, Call, Expression, Filter, Literal, Ref, Relation, Scan
+from discreet.sql.relations import is_plain, names_in
 from discreet.sql.selection import Selection
 from discreet.sql.shape import NOTHING, Shape, Weights, bucketed, divided, long, own, summed
 from discreet.sql.statistics import Statistic
+from discreet.sql.widths import narrowed
 from discreet.sql.windows import windowed
 
 __all__ = ["only_listed", "statement"]
@@ -53,6 +56,7 @@ def statement(
     row that comes back is the number of its part (0 sums of rows, 1 counts of units, 2 and 3 histograms of their norms,
     then cells), its bucket, an octave or a cell, a count, the keys, sums, and values that were counted as they are.
     """
+    aggregate, statistics, ranked = _in_names_of_ours(aggregate, statistics, ranked)
     selection = Selection(dialect)
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
     named = [f"{selection.text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
@@ -91,6 +95,20 @@ def statement(
     if dialect.windows and keys and not ranked:
         return windowed(rows, shape, weights)
     return _weighed(aggregate, rows, shape, weights)
+
+
+def _in_names_of_ours(
+    aggregate: Aggregate, statistics: Sequence[Statistic], ranked: Sequence[tuple[Expression, Cells | None]]
+) -> tuple[Aggregate, list[Statistic], list[tuple[Expression, Cells | None]]]:
+    """The same question about columns that have names of ours."""
+    relation, names = renamed(narrowed(aggregate.input))
+    keys = tuple(replace(key, expression=substituted(key.expression, names)) for key in aggregate.keys)
+    arguments = [None if s.argument is None else substituted(s.argument, names) for s in statistics]
+    return (
+        replace(aggregate, input=relation, keys=keys),
+        [replace(s, argument=argument) for s, argument in zip(statistics, arguments, strict=True)],
+        [(substituted(argument, names), cells) for argument, cells in ranked],
+    )
 
 
 def only_listed(aggregate: Aggregate) -> dict[int, tuple[Any, ...]]:
@@ -158,23 +176,36 @@ def _columns(
         if argument is None:
             columns.append("")
             continue
-        if argument in bounded:
-            arguments[names[argument]] = _double(argument, aggregate.input)
-        else:
-            arguments[names[argument]] = argument
-        shared = statistic.kind == "present" and argument in bounded
-        columns.append(f"x{bounded[argument]}" if shared else names[argument])
+        if statistic.kind == "present" and argument in bounded:
+            columns.append(f"x{bounded[argument]}")
+            continue
+        # Of a decimal, some statistics read the units and others the double.
+        name = f"e{names[argument][1:]}" if statistic.counts_units else names[argument]
+        as_it_is = statistic.counts_units or argument not in bounded
+        arguments[name] = argument if as_it_is else _double(argument, aggregate.input)
+        columns.append(name)
     for place, (argument, cells) in enumerate(ranked):
         # A count of the same argument keeps its guarded text, so this one has a name of its own.
-        name = names[argument] if argument in bounded and cells is not None else f"b{place}"
+        shared = argument in bounded and names[argument] in arguments and cells is not None
+        name = names[argument] if shared else f"b{place}"
         arguments[name] = argument if cells is None else _double(argument, aggregate.input)
         columns.append(name)
     return arguments, columns
 
 
 def _double(argument: Expression, relation: Relation) -> Expression:
-    value = unguarded(argument, relation)
+    value = _unguarded(argument, relation)
     return value if value.type == "real" else Call("cast", (value,), "real")
+
+
+def _unguarded(expression: Expression, relation: Relation) -> Expression:
+    """An expression for a reader that passes over NaN and infinities: a table's column needs no guard there."""
+    below = relation
+    while isinstance(below, Filter):
+        below = below.input
+    if isinstance(expression, Ref) and isinstance(below, Scan) and expression.type == "real":
+        return Ref(raw(expression.name), "real")
+    return expression
 
 
 def _weighed(aggregate: Aggregate, rows: str, shape: Shape, weights: Weights) -> str:

@@ -4,6 +4,10 @@ Every measure of the form count, sum, average, variance is a function of a few s
 |x| ≤ bound: counts, values on a grid, squares on a grid. Averages use values measured from the middle of their bounds,
 so that half the width is the bound; measures share the sums they have in common.
 
+Sums of decimals and of whole numbers are exact: the grid has every value between the bounds, unless those are more than
+`FINEST` · `STEPS` units apart. The grid of decimals is a whole number of their units, so that of 10^-scale, and not a
+power of two; the bound is that of the same grid, rounded up. Reals are rounded to a grid of a power of two.
+
 >>> from discreet.sql.plan import Ref
 >>> sums = Sums((Measure("mean", "avg", Ref("age", "integer"), Bounds(0, 100)),))
 >>> [(s.kind, s.bound * s.step) for s in sums.statistics]
@@ -18,6 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import ceil, floor
 from typing import Literal
 
 import numpy as np
@@ -26,6 +31,8 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
 from discreet.sql.bands import fitting, nearest, steps_of, unit_of
+from discreet.sql.caps import G, H
+from discreet.sql.decimals import Decimals
 from discreet.sql.plan import Expression, Measure, Ref
 
 __all__ = ["RANKED", "Statistic", "Sums", "held"]
@@ -38,6 +45,8 @@ cent."""
 FINE = 1 << 13
 """Parts of a step that all other rows are whole multiples of: rounding adds up to two bounds at most in 2^27 rows,
 which doubles add up exactly."""
+FINEST = G * H
+"""The most parts of a step: plain sums are brought to G·H-ths of a step (`groups.py`)."""
 LEAST = -900
 """The exponent of the smallest step that is divided further."""
 RANKED = ("min", "max", "quantile", "iqr", "mad", "trimmed_mean", "mode")
@@ -65,6 +74,8 @@ class Statistic:
     bound: int = field(init=False)
     middle: Fraction = field(init=False)
     fineness: int = field(init=False)
+    counts_units: bool = field(init=False, default=False)
+    """Whether it reads the units of a decimal, and not a double."""
 
     def __post_init__(self) -> None:
         magnitude, middle = Fraction(1), Fraction(0)
@@ -73,6 +84,9 @@ class Statistic:
             middle = (self.bounds.lower + self.bounds.upper) / 2 if centred else Fraction(0)
             magnitude = self.bounds.width / 2 if centred else self.bounds.magnitude
             magnitude = magnitude or Fraction(1)
+        unit = self._unit(middle)
+        if unit is not None and self._divide(magnitude / unit, unit, middle):
+            return
         power = 2 if self.kind == "squares" else 1
         grid = INTEGERS if self.bounds is None else Grid.finer_than(magnitude**power, STEPS)
         object.__setattr__(self, "grid", grid)
@@ -81,7 +95,36 @@ class Statistic:
         object.__setattr__(self, "bound", most)
         object.__setattr__(self, "middle", middle)
         divided = self.bounds is not None and not self.values and grid.exponent >= LEAST
-        object.__setattr__(self, "fineness", FINE if divided else 1)
+        # Whole numbers of wide bounds take more parts, of which 32 bits hold as many as there are.
+        parts = FINE if unit is None or grid.step <= unit * FINE else FINEST // 2
+        object.__setattr__(self, "fineness", parts if divided else 1)
+
+    def _unit(self, middle: Fraction) -> Fraction | None:
+        """The number of which all that is added up is a whole multiple, if there is one."""
+        if self.bounds is None or self.argument is None or self.values or self.kind not in ("raw", "centred"):
+            return None
+        kind = self.argument.type
+        if isinstance(kind, Decimals):
+            return unit_of((kind.unit, self.bounds.lower, self.bounds.upper, middle))
+        whole = kind == "integer" and {self.bounds.lower.denominator, self.bounds.upper.denominator} == {1}
+        return unit_of((Fraction(1), middle)) if whole else None
+
+    def _divide(self, most: Fraction, unit: Fraction, middle: Fraction) -> bool:
+        """Make steps of units of decimals, so many that clipped rows, which are in whole steps, lose as little as those
+        of reals; not where a step would be of more than half of `FINEST` units: engines add half of it to a row and
+        divide in 32 bits."""
+        assert self.argument is not None
+        many = ceil(most)
+        parts = 1 << max(many.bit_length() - (2 * STEPS).bit_length() + 1, 0)
+        if not isinstance(self.argument.type, Decimals) or parts > FINEST // 2:
+            return False
+        object.__setattr__(self, "grid", INTEGERS)
+        object.__setattr__(self, "step", unit * parts)
+        object.__setattr__(self, "bound", -(-many // parts))
+        object.__setattr__(self, "middle", middle)
+        object.__setattr__(self, "fineness", parts)
+        object.__setattr__(self, "counts_units", True)
+        return True
 
     @property
     def additions(self) -> tuple[int, ...]:
@@ -105,8 +148,8 @@ class Statistic:
         return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
 
     def steps(self, value: str, strict: bool = False, kind: str = "INTEGER", eager: bool = False) -> str:
-        """The parts that `value`, the SQL of a double, adds, in a type: held to the bounds; NULL where it is NULL, NaN
-        or infinite.
+        """The parts that `value`, the SQL of a double (or of the units of a decimal, where `counts_units`), adds, in a
+        type: held to the bounds; NULL where it is NULL, NaN or infinite.
 
         A value within the bounds is less than half a part from `bound` steps after rounding, unless the bounds are far
         narrower than their middle; that is held to separately. `strict` engines fail on products too small for doubles:
@@ -114,6 +157,8 @@ class Statistic:
         bounds although they do not use them: there, all are held to the bounds first.
         """
         assert self.bounds is not None
+        if self.counts_units:
+            return self._units(value, kind, eager)
         if self.values:
             return nearest(value, [each + self.middle for each in self.values], self.additions, kind)
         lower, upper = float(self.bounds.lower), float(self.bounds.upper)
@@ -135,6 +180,22 @@ class Statistic:
             f" WHEN {value} BETWEEN {-LARGEST!r} AND {lower!r} THEN {ends[0]} END"
         )
 
+    def _units(self, value: str, kind: str, eager: bool) -> str:
+        """The same for the units of a decimal, all in whole numbers."""
+        assert self.bounds is not None
+        assert self.argument is not None
+        assert isinstance(self.argument.type, Decimals)
+        unit, part = self.argument.type.unit, self.step / self.fineness
+        low, high = ceil(self.bounds.lower / unit), floor(self.bounds.upper / unit)
+        below, above, middle = (int(v / part) for v in (self.bounds.lower, self.bounds.upper, self.middle))
+        inside = f"LEAST(GREATEST({value}, {low}), {high})" if eager else value
+        scaled = inside if unit == part else f"{inside} * {int(unit / part)}"
+        moved = f"({scaled}) - ({middle})" if middle else scaled
+        arms = [f"WHEN {value} BETWEEN {low} AND {high} THEN CAST({moved} AS {kind})"] if low <= high else []
+        arms.append(f"WHEN {value} > {high} THEN CAST({above - middle} AS {kind})")
+        arms.append(f"WHEN {value} < {low} THEN CAST({below - middle} AS {kind})")
+        return f"CASE {' '.join(arms)} END"
+
     def _exact(self, value: Fraction) -> int:
         shifted = value - self.middle
         return self.grid.round((shifted**2 if self.kind == "squares" else shifted) * self.fineness)
@@ -155,13 +216,15 @@ class Sums:
 
     def __init__(self, measures: Sequence[Measure], apart: bool = False) -> None:
         self._measures = tuple(measures)
+        self.apart = apart
         averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")}
         self._needs = tuple(_needs(measure, measure.argument in averaged, apart) for measure in measures)
         self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
+        self._places = {statistic: place for place, statistic in enumerate(self.statistics)}
 
     def places(self, index: int) -> tuple[int, ...]:
         """Which of the statistics one measure is computed from."""
-        return tuple(map(self.statistics.index, self._needs[index]))
+        return tuple(self._places[statistic] for statistic in self._needs[index])
 
     def answer(self, index: int, values: Mapping[Statistic, Doubles]) -> Doubles:
         """The measure's values from released sums, one for each group."""

@@ -12,7 +12,7 @@ is NULL where it would take more than `TRIES` comparisons.
 >>> render(call("left", Ref("city", "text"), Literal(3, "integer"))).sql("duckdb")
 'LEFT("city", 3)'
 >>> render(call("concat", Ref("city", "text"), Ref("city", "text"))).sql("duckdb")
-'CASE WHEN LENGTH("city") <= 50000 THEN ("city" || "city") END'
+'(CASE WHEN LENGTH("city") <= 50000 THEN LEFT("city", 50000) END || CASE WHEN LENGTH("city") <= 50000 THEN LEFT...'
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from discreet.sql.signature import (
     unknown,
 )
 
-__all__ = ["PASSING", "TEXTUAL", "fitting", "growth", "measured"]
+__all__ = ["PASSING", "TEXTUAL", "fitting", "growth", "is_lost", "is_slow", "limits", "measured", "no_longer"]
 
 TEXT: tuple[Type, ...] = ("text",)
 LONGEST = 1_000_000
@@ -122,15 +122,22 @@ def _pattern(arguments: Sequence[Expression]) -> Accepted | None:
 
 
 def _like(call: Call, arguments: Sequence[Shaped]) -> Node:
-    matched = binary(exp.Like, arguments[0].node, arguments[1].node)
-    pattern = call.arguments[1]
+    text = arguments[0].node
+    if is_slow(call):
+        text = no_longer(text, TRIES // len(_written(call)))
+    return binary(exp.Like, text, arguments[1].node)
+
+
+def is_slow(call: Call) -> bool:
+    """Whether a function may take as many comparisons as `TRIES` for one row."""
+    return call.function == "like" and {"%", "_"} <= {*_written(call)}
+
+
+def _written(like: Call) -> str:
+    pattern = like.arguments[1]
     while isinstance(pattern, Call):
         (pattern,) = pattern.arguments
-    written = str(pattern.value) if isinstance(pattern, Literal) else ""
-    if not {"%", "_"} <= {*written}:
-        return matched
-    longest = exp.Literal.number(TRIES // len(written))
-    return guarded(exp.LTE(this=exp.Length(this=arguments[0].copy()), expression=longest), matched)
+    return str(pattern.value) if isinstance(pattern, Literal) else ""
 
 
 def _matched(name: str) -> Function:
@@ -214,19 +221,43 @@ def growth(expression: Expression, columns: Mapping[str, int]) -> int:
 
 
 def fitting(expression: Expression, render: Callable[[Expression], Node]) -> Node | None:
-    """The condition that a text cannot have more than `MOST` characters; None if that is sure."""
-    if not _is_open(expression):
-        return None
+    """The condition that a text cannot have more than `MOST` characters; None if the `limits` see to that."""
     counts = _parts(expression)
     parts = measured(expression)
-    room = MOST - int(sum(count * _most(part) for part, count in counts.items() if part not in parts))
-    if len(parts) == 1:
-        ((part, count),) = ((part, counts[part]) for part in parts)
-        return exp.LTE(this=exp.Length(this=render(part)), expression=exp.Literal.number(max(room, -1) // count))
+    if len(parts) < 2:
+        return None
     total: Node = exp.Literal.number(0)
     for part in parts:
         total = exp.Add(this=total, expression=_times(exp.Length(this=render(part)), counts[part]))
-    return exp.LTE(this=total, expression=exp.Literal.number(room))
+    return exp.LTE(this=total, expression=exp.Literal.number(_room(expression)))
+
+
+def limits(expression: Expression) -> dict[Expression, int]:
+    """Of the texts that are `measured`, how many characters each may have at most, whatever the others have."""
+    counts, parts = _parts(expression), measured(expression)
+    room = _room(expression) if parts else 0
+    return {part: room // counts[part] for part in parts}
+
+
+def is_lost(expression: Expression) -> bool:
+    """Whether what is written in an expression alone could have more than `MOST` characters: then it is NULL."""
+    return _is_open(expression) and _room(expression) < 0
+
+
+def _room(expression: Expression) -> int:
+    """Characters that what is written in an open expression leaves to the texts that are `measured`."""
+    written = {part: count for part, count in _parts(expression).items() if isinstance(part, Literal)}
+    return MOST - sum(count * int(_most(part)) for part, count in written.items())
+
+
+def no_longer(text: Node, most: int) -> Node:
+    """The text, NULL where it has more characters.
+
+    It is what a function is given that is guarded, not what the function makes, and it is cut as well: DuckDB computes
+    functions that cannot fail for every word of a dictionary, whichever of them rows have and arms of a CASE take.
+    """
+    fits = exp.LTE(this=exp.Length(this=text.copy()), expression=exp.Literal.number(most))
+    return guarded(fits, invoked("LEFT", text, exp.Literal.number(most)))
 
 
 def measured(expression: Expression) -> tuple[Expression, ...]:

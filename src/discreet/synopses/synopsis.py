@@ -36,6 +36,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, probability
+from discreet.core.texts import csv_cell, visible
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.uniform import permutation, uniform
 from discreet.synopses.domain import Domain
@@ -269,7 +270,7 @@ class SyntheticTable:
         return len(next(iter(self.columns.values())))
 
     def __repr__(self) -> str:
-        return f"SyntheticTable({len(self):,} rows of {', '.join(self.columns)})"
+        return f"SyntheticTable({len(self):,} rows of {visible(', '.join(self.columns))})"
 
     def to_arrow(self) -> Any:
         """A pyarrow Table."""
@@ -282,7 +283,8 @@ class SyntheticTable:
         return self.to_arrow().to_pandas()
 
     def write(self, path: str | Path) -> Path:
-        """A Parquet or a CSV file, by the ending of the name."""
+        """A Parquet or a CSV file, by the ending of the name; in CSV a text that a spreadsheet would compute (it begins
+        with `=`, `+`, `-` or `@`, and is no number) has an apostrophe before it."""
         target = Path(path)
         if target.suffix == ".parquet":
             from pyarrow import parquet
@@ -291,7 +293,12 @@ class SyntheticTable:
         elif target.suffix == ".csv":
             from pyarrow import csv
 
-            csv.write_csv(self.to_arrow(), target)
+            table = self.to_arrow()
+            for place, field in enumerate(table.schema):
+                if str(field.type).endswith("string"):
+                    guarded = [csv_cell(value) for value in table.column(place).to_pylist()]
+                    table = table.set_column(place, field.name, [guarded])
+            csv.write_csv(table.rename_columns([*map(csv_cell, table.column_names)]), target)
         else:
             raise InvalidArgument("path", str(path), "a name that ends in .parquet or .csv", "add one of the two")
         return target

@@ -28,6 +28,7 @@ from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, exact, natural
 from discreet.sql.catalog import Type
+from discreet.sql.decimals import Decimals
 from discreet.sql.functions import call, cast
 from discreet.sql.keys import listing
 from discreet.sql.plan import Expression, Literal, Named
@@ -110,6 +111,9 @@ def _asked(bins: Bins, fields: Sequence[Field]) -> dict[str, int | Sequence[Exac
 
 
 def _column(rows: Rows, field: Field, bins: int | Sequence[Exactable] | None) -> Column | None:
+    if isinstance(field.type, Decimals):
+        # Synthetic rows have doubles for decimals.
+        field = replace(field, expression=cast(field.expression, "real"))
     number = field.type in ("integer", "real")
     if bins is not None and not number:
         raise InvalidArgument("bins", field.label, "for numbers only", "declare its values instead")

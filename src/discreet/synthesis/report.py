@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from discreet.core.cells import Cells
-from discreet.core.markup import STYLE, block, facts, note, table
+from discreet.core.markup import Html, block, document, element, facts, joined, note, table
 from discreet.core.numerals import loss as loss_text
 from discreet.core.numerals import shown
+from discreet.core.texts import visible
 from discreet.sql.showing import certificate_html
 from discreet.synopses.workload import Workload
 from discreet.synthesis.result import BlockError, Synthesis
@@ -46,17 +46,17 @@ def summary(synthesis: Synthesis) -> str:
     for error in synthesis.errors:
         if not error.counts:
             lines.append(f"  {error.label}: {_percent(error)} of the rows in the wrong place")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
-def brief(synthesis: Synthesis) -> str:
+def brief(synthesis: Synthesis) -> Html:
     """For a notebook: the first rows, what they cost and how far off they are."""
     first = [Cells(name, [shown(v) for v in values[:10]]) for name, values in synthesis.table.columns.items()]
     more = note(f"The first of {len(synthesis):,} rows.") if len(synthesis) > 10 else ""
     return block(_alarm(synthesis), table(first), more, _facts(synthesis), _means(synthesis.errors))
 
 
-def page(synthesis: Synthesis, public: Mapping[str, Any] | None = None) -> str:
+def page(synthesis: Synthesis, public: Mapping[str, Any] | None = None) -> Html:
     """The whole file."""
     truth = None if public is None else synthesis.compared(public)
     errors = [error for error in synthesis.errors if error.counts] if truth is None else truth
@@ -65,45 +65,50 @@ def page(synthesis: Synthesis, public: Mapping[str, Any] | None = None) -> str:
         if truth is None
         else "computed exactly, from rows that protect nobody"
     )
-    found = (
-        f"<h2>How far off they are</h2>{_means(synthesis.errors)}"
-        f"{note(f'For every group of counts, how many rows would have to change places: {how}.')}{_errors(errors)}"
+    found = joined(
+        element("h2", "How far off they are"),
+        _means(synthesis.errors),
+        note(f"For every group of counts, how many rows would have to change places: {how}."),
+        _errors(errors),
     )
     nothing = note("No part of the budget was spent on finding out how far off the rows are.")
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Synthetic rows</title>'
-        f'<style>{_STYLE}{STYLE}</style><div class="discreet">'
-        f"<h1>Synthetic rows</h1>{_alarm(synthesis)}{_facts(synthesis)}{found if errors else nothing}"
-        f"<h2>Columns</h2>{note(PLAIN if public is None else LEGEND)}"
-        f'<div class="columns">{"".join(_columns(synthesis, public))}</div>'
-        f"{certificate_html(synthesis.certificate)}</div></html>\n"
+    return document(
+        "Synthetic rows",
+        _STYLE,
+        _alarm(synthesis),
+        _facts(synthesis),
+        found if errors else nothing,
+        element("h2", "Columns"),
+        note(PLAIN if public is None else LEGEND),
+        element("div", *_columns(synthesis, public), class_="columns"),
+        certificate_html(synthesis.certificate),
     )
 
 
-def _alarm(synthesis: Synthesis) -> str:
-    return "" if synthesis.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
+def _alarm(synthesis: Synthesis) -> Html:
+    return joined() if synthesis.private else note("NOT PRIVATE: the randomness came from a test seed.", alarm=True)
 
 
-def _facts(synthesis: Synthesis) -> str:
+def _facts(synthesis: Synthesis) -> Html:
     request = synthesis.request
     bound = synthesis.accuracy(0.05)
     lines = [
-        ("rows", f"{len(synthesis):,} of {escape(', '.join(synthesis.names))}"),
-        ("from", escape(" ".join(request.text.split()))),
-        ("cost", escape(loss_text(synthesis.loss))),
-        ("plan", escape(request.words)),
+        ("rows", f"{len(synthesis):,} of {', '.join(synthesis.names)}"),
+        ("from", " ".join(request.text.split())),
+        ("cost", loss_text(synthesis.loss)),
+        ("plan", request.words),
     ]
     if request.errors:
-        lines.append(("noise", escape(str(request.errors[0])) + " rows"))
+        lines.append(("noise", f"{request.errors[0]} rows"))
     if math.isfinite(bound):
         lines.append(("proven", f"with 95 % probability every count is within {bound:,.0f} rows"))
     return facts(lines)
 
 
-def _means(errors: Sequence[BlockError]) -> str:
+def _means(errors: Sequence[BlockError]) -> Html:
     means = [error for error in errors if not error.counts]
     if not means:
-        return ""
+        return joined()
     spans = [error.misplaced() for error in means]
     return table(
         [
@@ -119,7 +124,7 @@ def _percent(error: BlockError) -> str:
     return f"{share * 100:.1f} % ({low * 100:.1f} to {high * 100:.1f})"
 
 
-def _errors(errors: Sequence[BlockError]) -> str:
+def _errors(errors: Sequence[BlockError]) -> Html:
     """A bar for each group of counts, with its interval as a line."""
     spans = [error.misplaced() for error in errors[:MOST_BARS]]
     top = max([high for _, _, high in spans] + [0.001])
@@ -127,20 +132,19 @@ def _errors(errors: Sequence[BlockError]) -> str:
     notes = [f"{share * 100:.1f} %" for share, _, _ in spans]
     bars = _bars(labels, [share for share, _, _ in spans], notes, top, LABEL, PLOT)
     across = _scale(top, LABEL, PLOT)
-    whiskers = "".join(
-        f'<path d="M{across(low)} {_middle(place)}H{across(high)}" stroke="currentColor" stroke-width="1.5"/>'
-        for place, (_, low, high) in enumerate(spans)
-        if high > low
-    )
+    wide = [(place, low, high) for place, (_, low, high) in enumerate(spans) if high > low]
+    ends = [f"M{across(low)} {_middle(place)}H{across(high)}" for place, low, high in wide]
+    whiskers = joined(*(element("path", d=path, stroke="currentColor", stroke_width=1.5) for path in ends))
     axis = _axis(top, len(spans), LABEL, PLOT, "share of rows in the wrong place", percent=True)
     title = "Share of rows in the wrong place, by group of counts"
     more = note(f"The first {MOST_BARS} of {len(errors)}.") if len(errors) > MOST_BARS else ""
     return _svg(title, bars + whiskers + axis, len(spans), LABEL + PLOT + END) + more
 
 
-def _columns(synthesis: Synthesis, public: Mapping[str, Any] | None) -> list[str]:
+def _columns(synthesis: Synthesis, public: Mapping[str, Any] | None) -> list[Html]:
     """The counts of each column's values."""
-    domain, drawn = synthesis.workload.domain, []
+    domain = synthesis.workload.domain
+    drawn: list[Html] = []
     true = None if public is None else synthesis.histogram(public)
     for attribute in domain.attributes:
         each = Workload.marginals(domain, [(attribute.name,)])
@@ -150,50 +154,50 @@ def _columns(synthesis: Synthesis, public: Mapping[str, Any] | None) -> list[str
     return drawn
 
 
-def _column(name: str, labels: Sequence[str], counts: Sequence[float], exact: Sequence[float] | None) -> str:
+def _column(name: str, labels: Sequence[str], counts: Sequence[float], exact: Sequence[float] | None) -> Html:
     labels, counts = [_short(label, 14) for label in labels[:MOST_BARS]], counts[:MOST_BARS]
     top = max([*counts, *(exact or ()), 1.0])
     left, wide = NARROW
     across = _scale(top, left, wide)
     bars = _bars(labels, counts, [f"{count:,.0f}" for count in counts], top, left, wide)
-    dots = "".join(
-        f'<circle cx="{across(count)}" cy="{_middle(place)}" r="3.5" fill="{TRUE}"/>'
-        for place, count in enumerate((exact or ())[:MOST_BARS])
-    )
+    seen = enumerate((exact or ())[:MOST_BARS])
+    dots = joined(*(element("circle", cx=across(count), cy=_middle(place), r=3.5, fill=TRUE) for place, count in seen))
     axis = _axis(top, len(counts), left, wide, f"rows by {name}")
     return _svg(f"Rows by {name}", bars + dots + axis, len(counts), left + wide + END)
 
 
 def _bars(
     labels: Sequence[str], values: Sequence[float], notes: Sequence[str], top: float, left: int, wide: int
-) -> str:
+) -> Html:
     across = _scale(top, left, wide)
     lengths = [round(across(value) - left, 1) for value in values]
-    return "".join(
-        f'<text x="{left - 8}" y="{_middle(place) + 4}" text-anchor="end" font-size="12">{escape(label)}</text>'
-        f'<rect x="{left}" y="{_middle(place) - 7}" width="{length}" height="14" fill="{FILL}"/>'
-        f'<text x="{left + wide + 8}" y="{_middle(place) + 4}" font-size="11" opacity=".7">{escape(said)}</text>'
-        for place, (label, length, said) in enumerate(zip(labels, lengths, notes, strict=True))
-    )
+    parts: list[Html] = []
+    for place, (label, length, said) in enumerate(zip(labels, lengths, notes, strict=True)):
+        middle = _middle(place)
+        parts += [
+            element("text", label, x=left - 8, y=middle + 4, text_anchor="end", font_size=12),
+            element("rect", x=left, y=middle - 7, width=length, height=14, fill=FILL),
+            element("text", said, x=left + wide + 8, y=middle + 4, font_size=11, opacity=".7"),
+        ]
+    return joined(*parts)
 
 
-def _axis(top: float, bars: int, left: int, wide: int, title: str, *, percent: bool = False) -> str:
+def _axis(top: float, bars: int, left: int, wide: int, title: str, *, percent: bool = False) -> Html:
     across, bottom = _scale(top, left, wide), bars * ROW + 4
-    parts = [f'<path d="M{left} {bottom}H{left + wide}" stroke="currentColor" opacity=".5"/>']
+    centred = {"text_anchor": "middle"}
+    parts = [element("path", d=f"M{left} {bottom}H{left + wide}", stroke="currentColor", opacity=".5")]
     for tick in _ticks(top):
         said = f"{tick * 100:g} %" if percent else f"{tick:,.0f}"
-        parts.append(
-            f'<path d="M{across(tick)} 0V{bottom + 4}" stroke="currentColor" opacity=".15"/>'
-            f'<text x="{across(tick)}" y="{bottom + 17}" text-anchor="middle" font-size="11" opacity=".8">{said}</text>'
-        )
-    middle = left + wide / 2
-    parts.append(f'<text x="{middle}" y="{bottom + 34}" text-anchor="middle" font-size="12">{escape(title)}</text>')
-    return "".join(parts)
+        parts.append(element("path", d=f"M{across(tick)} 0V{bottom + 4}", stroke="currentColor", opacity=".15"))
+        parts.append(element("text", said, x=across(tick), y=bottom + 17, font_size=11, opacity=".8", **centred))
+    parts.append(element("text", title, x=left + wide / 2, y=bottom + 34, font_size=12, **centred))
+    return joined(*parts)
 
 
-def _svg(title: str, inside: str, bars: int, wide: int) -> str:
-    size = f'width="{wide}" height="{bars * ROW + AXIS}" viewBox="0 0 {wide} {bars * ROW + AXIS}"'
-    return f'<svg {size} role="img"><title>{escape(title)}</title>{inside}</svg>'
+def _svg(title: str, inside: Html, bars: int, wide: int) -> Html:
+    high = bars * ROW + AXIS
+    size = {"width": wide, "height": high, "viewBox": f"0 0 {wide} {high}"}
+    return element("svg", element("title", title), inside, **size, role="img")
 
 
 def _scale(top: float, left: int, wide: int) -> Any:

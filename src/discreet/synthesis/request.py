@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -36,7 +36,7 @@ from discreet.sql.groups import Groups
 from discreet.sql.parse import parse_rows
 from discreet.sql.plan import Aggregate, Measure
 from discreet.sql.planner import Expected, loss_of
-from discreet.sql.relations import units_in
+from discreet.sql.relations import copies_in, units_in
 from discreet.sql.scope import Rows
 from discreet.sql.shape import Weights
 from discreet.sql.statement import statement
@@ -54,6 +54,8 @@ from discreet.synthesis.questions import block_of
 
 __all__ = ["LIMIT", "Facts", "Request", "Wanted"]
 
+FORMAT = 2
+"""Of identities. What a number means never changes."""
 LIMIT = 10
 """Rows of one unit that count in full where the steward declares no `max_rows`; units with more weigh as much."""
 MOST_LIMIT = 1 << 20
@@ -79,6 +81,17 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Stored:
+    """What was decided about rows that are stored already."""
+
+    events: tuple[Event, ...]
+    words: str
+    noise: float | None
+    check: PureDP | ZCDP | None
+    """What the check cost."""
+
+
+@dataclass(frozen=True)
 class Request:
     """Rows of some columns, good for a workload, by a mechanism."""
 
@@ -94,8 +107,12 @@ class Request:
     """The most rows a unit weighs; None where each row is a unit."""
     share: Fraction
     """The part of the budget that the check has."""
-    chosen: Chosen
-    check: Check | None
+    moved: int
+    """How far one unit moves the histogram, in steps."""
+    method: str | None = None
+    """The name of the mechanism, if one was named."""
+    stored: Stored | None = None
+    """What was decided when rows were released that the books keep; None where they are still to be made."""
 
     @classmethod
     def of(
@@ -117,14 +134,31 @@ class Request:
         table = rows.tables[0] if rows.tables else facts.catalog.tables[0].name
         queries, labels = _queries(workload, domain, table, columns)
         limit = _limit(rows, max_rows)
-        moved = 1 if limit is None else Caps.fixed(limit).movement(1, 0)
+        # At row level a unit may be a row of each of several tables.
+        moved = copies_in(rows.relation) if limit is None else Caps.fixed(limit).movement(1, 0)
         share = at_least("check", check, 0)
         if share > Fraction(1, 2):
             raise InvalidArgument(
                 "check", check, "from 0 to 1/2", "it is the part of ε that finds out how good rows are"
             )
-        chosen, looked = _chosen(method, queries, facts, epsilon, moved, share)
-        return cls(facts, text, rows, columns, queries, labels, epsilon, limit, share, chosen, looked)
+        return cls(facts, text, rows, columns, queries, labels, epsilon, limit, share, moved, method)
+
+    @cached_property
+    def _planned(self) -> tuple[Chosen, Check | None]:
+        return _chosen(self.method, self.workload, self.facts, self.epsilon, self.moved, self.share)
+
+    @property
+    def chosen(self) -> Chosen:
+        """The mechanism that makes the rows."""
+        return self._planned[0]
+
+    @cached_property
+    def check(self) -> Check | None:
+        """What finds out how far off the rows are."""
+        if self.stored is None:
+            return self._planned[1]
+        budget = self.stored.check
+        return None if budget is None else Check(self.workload, budget, self.moved, self.facts.changes)
 
     @property
     def domain(self) -> Domain:
@@ -143,7 +177,9 @@ class Request:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """What will be run."""
+        """What will be run, or was."""
+        if self.stored is not None:
+            return self.stored.events
         return (*self.chosen.terms.events, *(() if self.check is None else self.check.events))
 
     @cached_property
@@ -166,40 +202,85 @@ class Request:
     def _weights(self) -> Weights | None:
         return None if self.limit is None else Weights("l1", Caps.fixed(self.limit), Caps.fixed(1))
 
-    def purchase(self, sources: Mapping[str, str]) -> Purchase:
-        """What is bought; `sources` are where the tables are."""
-        record, arrays = self.workload.packed()
-        digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
-        for name in sorted(arrays):
-            digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    def identity(self, sources: Mapping[str, str]) -> str:
+        """What the rows are stored under: what was asked and declared, never what was chosen for it. `sources` are
+        where the tables are."""
+        asked = {
+            "format": FORMAT,
+            "kind": "synthesis",
+            "rows": canonical(self.aggregate),
+            "domain": self.domain.to_json(),
+            "workload": self._workload_digest,
+            "method": self.method,
+            "epsilon": str(self.epsilon),
+            "check": str(self.share),
+            "limit": self.limit,
+            "changes": self.facts.changes,
+            "copies": copies_in(self.rows.relation),
+            "sources": dict(sources),
+        }
+        return json.dumps(asked, sort_keys=True)
+
+    def former_identity(self, sources: Mapping[str, str]) -> str:
+        """What books of earlier versions have the rows under; it names what was chosen."""
         identity = {
             "synthesis": canonical(self.aggregate),
             "domain": self.domain.to_json(),
-            "workload": digest.hexdigest(),
+            "workload": self._workload_digest,
             "method": self.chosen.name,
             "events": [to_json(event) for event in self.events],
             "limits": [self.limit, self.rows.max_rows],
             "sources": dict(sources),
         }
+        return json.dumps(identity, sort_keys=True)
+
+    @cached_property
+    def _workload_digest(self) -> str:
+        record, arrays = self.workload.packed()
+        digest = hashlib.sha256(json.dumps(record, sort_keys=True).encode())
+        for name in sorted(arrays):
+            digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+        return digest.hexdigest()
+
+    def purchase(self, identity: str) -> Purchase:
+        """What is bought."""
         shown = "; ".join(self.labels[:20]) + ("; …" if len(self.labels) > 20 else "")
         text = f"synthetic rows of {self.text}, good for {shown}"
-        return Purchase(json.dumps(identity, sort_keys=True), text, self.words, self.events, self.loss)
+        return Purchase(identity, text, self.words, self.events, self.loss)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What is stored beside the rows, so that they can be read whatever would be chosen later."""
+        check = None if self.check is None else self.check.budget
+        budget = None if check is None else [str(check.rho if isinstance(check, ZCDP) else check.epsilon)]
+        kind = None if check is None else "zcdp" if isinstance(check, ZCDP) else "pure"
+        return {"words": self.words, "noise": self.chosen.noise, "check": budget and [kind, *budget]}
+
+    def recalled(self, record: Mapping[str, Any], events: tuple[Event, ...]) -> Request:
+        """The request as it was when rows were stored with this record and charged for these events."""
+        kind, number = record["check"] or (None, "0")
+        check = None if kind is None else ZCDP(Fraction(number)) if kind == "zcdp" else PureDP(Fraction(number))
+        return replace(self, stored=Stored(events, record["words"], record["noise"], check))
 
     @property
     def errors(self) -> tuple[Expected, ...]:
         """How far counts are off as they are measured, before rows are fitted to all of them."""
-        noise = self.chosen.noise
+        noise = self.chosen.noise if self.stored is None else self.stored.noise
         return () if noise is None else (Expected("a count as measured", noise / self.scale, noise / self.scale),)
 
     @property
     def words(self) -> str:
         """The plan in words."""
+        if self.stored is not None:
+            return self.stored.words
         many, blocks = len(self.workload), len(self.workload.blocks)
         names = " × ".join(f"{column.name} {column.attribute.size}" for column in self.columns)
         counts = f"{many:,} count{'s' * (many > 1)} in {blocks:,} block{'s' * (blocks > 1)}"
         said = [f"{self.chosen.name} on {self.domain.size:,} cells ({names}), for {counts}"]
         if self.limit is None:
             said.append("each row adds to one cell")
+            if (copies := copies_in(self.rows.relation)) > 1:
+                said.append(f"a row may be in all {copies} private tables, so noise is for as many rows")
         else:
             reason = (
                 "as declared" if self.whole else "since max_rows is not declared" if self.rows.max_rows is None else ""

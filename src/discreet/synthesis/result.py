@@ -32,7 +32,7 @@ from discreet.synthesis.check import distances, order
 from discreet.synthesis.columns import Column
 from discreet.synthesis.request import Request
 
-__all__ = ["BlockError", "Synthesis", "assembled", "checked", "released"]
+__all__ = ["BlockError", "Synthesis", "assembled", "checked", "plan_of", "released"]
 
 MOST_ROWS, USUAL_ROWS = 10_000_000, 1_000_000
 """The most rows that are drawn, and the most where none are asked for: every row is signed for."""
@@ -174,6 +174,7 @@ def released(request: Request, engine: Engine, entropy: Entropy, progress: Progr
     # What is proven is about rows as they weigh: it holds for all rows where each of them counts in full.
     bounds = [weights.accuracy(beta) / request.scale if request.whole else math.inf for beta in BETAS]
     header = {"private": entropy.private, "bounds": [None if math.isinf(bound) else bound for bound in bounds]}
+    header["plan"] = request.record
     out = io.BytesIO()
     np.savez_compressed(out, header=np.array(json.dumps(header)), **kept)
     return out.getvalue()
@@ -190,6 +191,13 @@ def assembled(request: Request, payload: bytes, rows: int | None) -> Synthesis:
     columns = {column.name: column.restored(drawn.columns[column.name]) for column in request.columns}
     errors = _errors(request, arrays, weights.total)
     return Synthesis(SyntheticTable(columns), weights, errors, request.loss, {}, header["private"], request)
+
+
+def plan_of(payload: bytes) -> dict[str, Any]:
+    """What was decided about stored rows beforehand."""
+    with np.load(io.BytesIO(payload), allow_pickle=False) as file:
+        plan: dict[str, Any] = json.loads(str(file["header"]))["plan"]
+    return plan
 
 
 def _bound(bounds: Sequence[float | None]) -> Any:

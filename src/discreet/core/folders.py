@@ -1,0 +1,19 @@
+"""Where this user's programs keep what lasts.
+
+>>> from unittest.mock import patch
+>>> with patch.dict(os.environ, XDG_DATA_HOME="/home/ann/data"):
+...     print(data_folder())
+/home/ann/data/discreet
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["data_folder"]
+
+
+def data_folder() -> Path:
+    """Where this user's programs keep what lasts, and ours within it."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "discreet"

@@ -1,0 +1,105 @@
+"""How much text one row can make the engine handle, where a join repeats it.
+
+A join with a public or linked table lets one row meet many (`joining.py`), and whatever stands in the row or in those
+it meets is compared, passed on and computed with that many times. With long texts that is work that tells by the time
+it takes whether one person is there: a filter on that person, and a thousand matches of a key as long as a book.
+
+**The rule.** Where joins make up to m rows of one, texts that go into them have at most max(`LEAST`, `MOST` / m)
+characters, keys among them; a longer one counts as NULL there and above. So what one row becomes is at most `MOST`
+characters in each column, or `LEAST` · 10⁶ (`multiplicity.MOST_ROWS`). Each text is looked at alone, so what is left
+out depends on nobody else's rows. A join that repeats nothing (on a unique column, `max_matches=1`, EXISTS) changes no
+text; nor does a join of a person's rows with their own. What is computed of texts after joins may be longer than they
+are only in proportion (`scope.MOST_GROWN`).
+
+It is enforced by `narrowed`, on relations as they are about to be written: what a question is does not change.
+
+>>> widest(10), widest(1_000), widest(1_000_000)
+(6710886, 67108, 256)
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from discreet.sql.catalog import Type
+from discreet.sql.functions import call
+from discreet.sql.plan import Expression, Features, Filter, Join, Literal, Named, Project, Ref, Relation, Scan, Union
+from discreet.sql.relations import columns_of
+
+__all__ = ["LEAST", "MOST", "narrowed", "types_of", "widest"]
+
+MOST = 1 << 26
+"""Characters that one row becomes in one column: comparing or changing them takes about a tenth of a second."""
+LEAST = 256
+"""Characters that a text may have in any case: no key of a table worth joining is longer."""
+
+
+def widest(rows: int) -> int:
+    """The most characters of a text where one row becomes so many."""
+    return max(LEAST, MOST // rows)
+
+
+def narrowed(relation: Relation) -> Relation:
+    """The relation with NULL for texts that are too long for the joins they go into."""
+    match relation:
+        case Scan():
+            return relation
+        case Filter(below, predicate):
+            return Filter(narrowed(below), predicate)
+        case Project(below, columns):
+            return Project(narrowed(below), columns)
+        case Features(below, keys, measures):
+            return Features(narrowed(below), keys, measures)
+        case Union(inputs):
+            return Union(tuple(map(narrowed, inputs)))
+        case Join(left, right, on, kind, most):
+            sides = narrowed(left), narrowed(right)
+            if most is not None and most > 1 and kind in ("inner", "left"):
+                limit = widest(prod(_limits(relation)))
+                sides = _held(sides[0], limit), _held(sides[1], limit)
+            return Join(*sides, on, kind, most)
+
+
+def types_of(relation: Relation) -> dict[str, Type]:
+    """The types of the columns of a relation."""
+    match relation:
+        case Scan(table):
+            return dict(zip(columns_of(relation), (column.type for column in table.columns), strict=True))
+        case Filter(below):
+            return types_of(below)
+        case Project(_, columns):
+            return {column.name: column.expression.type for column in columns}
+        case Features(_, keys, measures):
+            types = {key.name: key.expression.type for key in keys}
+            return types | {measure.name: measure.type for measure in measures}
+        case Join(left, right, _, kind):
+            return types_of(left) if kind in ("semi", "anti") else types_of(left) | types_of(right)
+        case Union(inputs):
+            return types_of(inputs[0])
+
+
+def _limits(relation: Relation) -> list[int]:
+    """How many rows one may meet in each of the joins of a relation."""
+    match relation:
+        case Scan():
+            return []
+        case Join(left, right, _, kind, most):
+            own = [most] if most is not None and kind in ("inner", "left") else []
+            return own + _limits(left) + ([] if kind in ("semi", "anti") else _limits(right))
+        case Union(inputs):
+            return max(map(_limits, inputs), key=prod)
+        case _:
+            return _limits(relation.input)
+
+
+def _held(relation: Relation, limit: int) -> Relation:
+    types = types_of(relation)
+    if "text" not in types.values():
+        return relation
+    return Project(relation, tuple(Named(name, _short(Ref(name, kind), limit)) for name, kind in types.items()))
+
+
+def _short(column: Ref, limit: int) -> Expression:
+    if column.type != "text":
+        return column
+    return call("case", call("<=", call("length", column), Literal(limit, "integer")), column, Literal(None, "text"))

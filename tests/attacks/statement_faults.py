@@ -1,0 +1,129 @@
+"""Faults planted in how statements are written: the names in them, and the work that they make of one row."""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+from sqlglot import exp
+from tests.attacks.faults import together
+
+from discreet import asked
+from discreet.engines import duckdb, schema
+from discreet.sql import (
+    effort,
+    functions,
+    groups,
+    histograms,
+    keys,
+    naming,
+    parse_aggregates,
+    selection,
+    textual,
+    units,
+)
+from discreet.sql import statement as statements
+from discreet.sql.measurement import Measurement
+from discreet.sql.relations import columns_of
+from discreet.sql.signature import WIDE, Shaped, guarded, invoked, typed
+
+
+def names_as_analysts_give_them() -> Any:
+    """Columns of a statement are called as in the question."""
+
+    def kept(relation: Any) -> Any:
+        return relation, {name: naming.Name(name) for name in columns_of(relation)}
+
+    checks = [patch.object(module, "check_name", naming.Name) for module in (naming, selection)]
+    return together(
+        *checks, patch.object(selection, "check_names", lambda one: one), patch.object(statements, "renamed", kept)
+    )
+
+
+def shares_added_up_for_each_sum() -> Any:
+    """Planning takes the number of sums squared."""
+
+    def factor(self: Measurement, statistic: Any) -> Any:
+        shares = [s.share for s in self.statistics]
+        return self._shares / statistic.share if shares else Fraction(1)
+
+    return patch.object(Measurement, "_factor", factor)
+
+
+def plans_of_any_size() -> Any:
+    return together(
+        patch.object(asked, "check_effort", lambda *_: None), patch.object(parse_aggregates, "MOST_MEASURES", 10**9)
+    )
+
+
+def lists_made_again() -> Any:
+    """The values of a part of a question are listed wherever they are asked for."""
+    once = keys._Domain.values
+
+    def again(self: Any, expression: Any) -> Any:
+        self._known_values.pop(expression, None)
+        return once(self, expression)
+
+    return together(patch.object(keys.Lists, "listing", keys.Lists._found), patch.object(keys._Domain, "values", again))
+
+
+def lists_of_any_size() -> Any:
+    """What is computed to list values may be as large as subqueries make it, and as often as keys ask for it."""
+    return together(patch.object(keys, "_light", list), patch.object(keys.Lists, "count", lambda *_: None))
+
+
+def texts_of_any_length() -> Any:
+    """What one row becomes in a join is limited in rows, and not in what they hold."""
+    return patch.object(statements, "narrowed", lambda relation: relation)
+
+
+def aggregates_as_they_come() -> Any:
+    """An average of one person's rows may be −0.0, which is equal to 0.0 and shown apart from it."""
+    return patch.object(selection.Selection, "_finite", lambda self, aggregate: aggregate)
+
+
+def keys_as_they_are_shown() -> Any:
+    """Keys and values are released as the engine spells them."""
+    return together(*(patch.object(module, "released", lambda value: value) for module in (groups, histograms)))
+
+
+def results_guarded_and_not_arguments() -> Any:
+    """That a text is too long is asked beside what is made of it."""
+
+    def guard(text: Any, most: int) -> Any:
+        return guarded(exp.LTE(this=exp.Length(this=text.copy()), expression=exp.Literal.number(most)), text)
+
+    return together(patch.object(textual, "no_longer", guard), patch.object(functions, "no_longer", guard))
+
+
+def products_tried() -> Any:
+    """The engine finds out whether a product has too many digits."""
+    usual = units.arithmetic
+
+    def arithmetic(operator: Any, rule: Any, left: Any, right: Any) -> Any:
+        made = usual(operator, rule, left, right)
+        if made.node.args.get("source") != "digits":
+            return made
+        _, *sides = units.sides(made.node.this)
+        tried = invoked("TRY", operator(this=typed(sides[0], WIDE), expression=typed(sides[1], WIDE)))
+        return Shaped(typed(tried, WIDE), made.reach)
+
+    return patch.object(units, "arithmetic", arithmetic)
+
+
+def statistics_of_files_believed() -> Any:
+    return patch.object(duckdb, "WITHOUT_STATISTICS", "SELECT 1")
+
+
+def moments_guarded_by_case_alone() -> Any:
+    return patch.object(schema, "_CALENDAR", ("TIMESTAMP '-infinity'", "TIMESTAMP 'infinity'"))
+
+
+def subqueries_weighed_alone() -> Any:
+    return patch.object(effort, "written_out", lambda aggregate: 1)
+
+
+def conditions_taken_for_one() -> Any:
+    """What a condition compares is weighed once, however often the engine computes it."""
+    between = replace(functions.FUNCTIONS["between"], copies=(1,))
+    return patch.dict(functions.FUNCTIONS, between=between)

@@ -1,5 +1,5 @@
 """What holds for every test: a forked child destroys nothing that belongs to the process of the tests, the collector
-does not look through all that was imported again and again, and one process has Spark."""
+does not look through all that was imported again and again, one process has Spark, and a failed comparison is short."""
 
 import gc
 import os
@@ -11,6 +11,11 @@ from hypothesis import settings
 # How long an example takes says how busy the machine is.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+# Where these are set, pytest works out the whole difference of two values that a test compared. For two lists of 1,000
+# lines that takes difflib longer than a test may take, and planted faults make such comparisons fail on purpose.
+for variable in ("CI", "BUILD_NUMBER"):
+    os.environ.pop(variable, None)
 
 # Engines that earlier tests left to the collector have threads, which a fork does not copy: collecting such an engine
 # in a child ends the child, and whoever waits for it waits for ever.

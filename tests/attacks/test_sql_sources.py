@@ -3,6 +3,7 @@
 import datetime
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum, IntEnum
@@ -223,7 +224,7 @@ def test_declared_types_read_each_value_alone_too(kind: str) -> None:
 def test_one_odd_value_leaves_a_thousand_counts_alone() -> None:
     cities = [City.OSLO] * 1000
     for odd in (1, b"\xff", "lone \ud800", Hostile()):
-        assert read([*cities, odd], "text")[:-1] == [("Oslo", "VARCHAR")] * 1000
+        assert Counter(read([*cities, odd], "text")[:-1]) == {("Oslo", "VARCHAR"): 1000}
 
 
 @pytest.mark.parametrize("bad", [b"\xff", b"a\xc3", b"\xed\xa0\x80"])

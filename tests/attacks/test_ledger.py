@@ -118,6 +118,7 @@ def test_a_typo_does_not_open_an_account_without_a_cap(tmp_path: Path) -> None:
         books.open(everywhere("visits", "eve"), budget=ApproxDP("0.2", "1e-6"))
     assert not spends(tmp_path, "1", study="flu", analyst="Eve")
     assert not spends(tmp_path, "1", study="flue", analyst="eve")
+    assert not spends(tmp_path, "1", study="flu", analyst="flu"), "the name of a study is no analyst's"
     assert spends(tmp_path, "1", study="flu", analyst="ann", new=True)
 
 

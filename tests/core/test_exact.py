@@ -44,6 +44,9 @@ def test_decimal_strings_and_integers_are_exact() -> None:
         "1e-999999999",
         Decimal("1e99999999"),
         "9" * 20_000,
+        pytest.param(10**5000, id="long"),
+        pytest.param(Fraction(1, 10**5000), id="fine"),
+        "9" * 4_000 + "e4000",
     ],
 )
 def test_what_is_not_a_number_is_refused_by_name(junk: object) -> None:

@@ -104,7 +104,7 @@ def test_without_caps_new_names_are_opened_without_a_word(ledger: Ledger) -> Non
         ([EVE], ("health", "evee"), False),
         ([EVE], ("health", "eve"), True),
         ([EVE], ("health", "covid", "eve"), True),
-        ([EVE], ("health", "covid", "flu"), True),
+        ([EVE], ("health", "covid", "flu"), False),
         ([EVE], ("health", "covid", "mallory"), False),
     ],
 )

@@ -117,7 +117,11 @@ def known_place(argument: str, place: str, *kinds: str) -> str:
 
 
 def _brief(value: object, limit: int = 120) -> str:
-    text = _without_secrets(repr(value))
+    try:
+        text = _without_secrets(repr(value))
+    except Exception:
+        # As of a whole number with more digits than Python writes.
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -26,12 +26,23 @@ Exactable = int | float | str | Fraction | Decimal
 
 
 LONGEST = 10_000
-LARGEST_EXPONENT = 10_000
+LARGEST_EXPONENT = 4_000
 """Longer decimal texts, and decimals with larger exponents, are refused."""
+LARGEST_BITS = 14_000
+"""Numerators and denominators of more bits are refused: Python writes whole numbers of up to 4,300 digits as text, which
+is 14,284 bits, and what is charged is written down."""
 
 
 def exact(argument: str, value: object) -> Fraction:
     """The rational number that `value` reads as; refuses NaN, infinities, booleans and anything else."""
+    number = _rational(argument, value)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > LARGEST_BITS:
+        digits = LARGEST_BITS * 3 // 10
+        raise InvalidArgument(argument, value, f"a number of fewer than {digits} digits", "give a shorter one")
+    return number
+
+
+def _rational(argument: str, value: object) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool | np.bool_):

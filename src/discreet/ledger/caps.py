@@ -43,17 +43,20 @@ def assert_expected(path: Path, accounts: Iterable[Account]) -> None:
     """That a new account without a cap does not stand beside capped ones by mistake.
 
     It does if an account beside it has a cap; if its own name has a cap elsewhere, and none over all studies; or if
-    some names have caps over all studies and the books do not know this one.
+    some names have caps over all studies and the books do not know this one as what it is to be, study or analyst.
     """
     known = [account for account in accounts if account.path[0] == path[0]]
     capped = {account.path for account in known if account.budget is not None and len(account.path) > 1}
+    paths = [account.path for account in known if not is_everywhere(account.path)]
     name, names = path[-1], names_in((account.path for account in known), path[0])
     if everywhere(path[0], name) in capped:
         return
     beside = any(other[:-1] == path[:-1] for other in capped if not is_everywhere(other))
     elsewhere = [other for other in capped if other[-1] == name]
     over_all = any(map(is_everywhere, capped))
-    if beside or elsewhere or (over_all and name not in names):
+    level = len(path) - 1
+    is_known = any(len(other) > level and other[level] == name for other in paths)
+    if beside or elsewhere or (over_all and not is_known):
         what = f"{name!r} has a cap as {shown(min(elsewhere))!r}, not here" if elsewhere else "others have caps"
         bound = f"an account that the books know, for {what} and this one would have none"
         remedy = "the steward caps it with discreet budget amend … --new, or opens it as it is with new=True"

@@ -121,7 +121,7 @@ def _brief(value: object, limit: int = 120) -> str:
         text = _without_secrets(repr(value))
     except Exception:
         # As of a whole number with more digits than Python writes.
-        text = f"<{type(value).__name__}>"
+        text = f"a value of type {type(value).__name__}"
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -77,6 +77,20 @@ def texts_of_any_length() -> Any:
     return patch.object(statements, "narrowed", lambda relation: relation)
 
 
+def rows_of_any_width() -> Any:
+    """A question may make as many texts of a row as it likes, however long they are."""
+    return patch.object(statements, "longest_text", lambda relation, read, dialect: None)
+
+
+def searches_of_any_length() -> Any:
+    """Only patterns with both % and _ are limited in how often they are compared."""
+
+    def is_slow(call: Any) -> bool:
+        return call.function == "like" and {"%", "_"} <= {*(textual._sought(call) or "")}
+
+    return together(patch.object(textual, "is_slow", is_slow), patch.object(functions, "is_slow", is_slow))
+
+
 def aggregates_as_they_come() -> Any:
     """An average of one person's rows may be −0.0, which is equal to 0.0 and shown apart from it."""
     return patch.object(selection.Selection, "_finite", lambda self, aggregate: aggregate)

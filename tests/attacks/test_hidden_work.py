@@ -18,6 +18,15 @@ from tests.attacks.sql_neighbours import exact, opened
 
 from discreet.core.errors import Unsupported
 from discreet.engines.duckdb import FEW
+from discreet.engines.postgres_dialect import PostgresDialect
+from discreet.engines.spark_dialect import SparkDialect
+from discreet.sql.catalog import Column, Table
+from discreet.sql.dialect import DUCKDB, Dialect
+from discreet.sql.functions import call
+from discreet.sql.naming import renamed
+from discreet.sql.plan import Literal, Ref, Scan
+from discreet.sql.selection import Selection
+from discreet.sql.widths import LEAST, MOST_CARRIED, longest_text
 
 LARGE = "9000000000000000000000000000000000000"
 GROWING = [
@@ -56,6 +65,56 @@ def test_functions_that_lengthen_texts_are_given_cut_ones() -> None:
             made = [*tree.find_all(exp.Replace, exp.DPipe, exp.Like)]
             assert made
             assert all(is_cut(node.this) for node in made), condition
+
+
+SOUGHT = "a" * 4000 + "b"
+SEARCHES = [
+    f"CONTAINS(s, '{SOUGHT}')",
+    f"s LIKE '%{SOUGHT}%'",
+    f"s ILIKE '{SOUGHT}%{SOUGHT}%b'",
+    f"REPLACE(s, '{SOUGHT}', '') = 'x'",
+    f"SPLIT_PART(s, '{SOUGHT}', 2) = 'x'",
+    "CONTAINS(s, t)",
+    "CONTAINS(s, UPPER(s))",
+]
+
+
+@attack(30, 38, finds=[faults.searches_of_any_length])
+def test_what_is_looked_for_in_a_text_is_not_compared_at_every_place_of_a_long_one() -> None:
+    """Engines that look for one text in another naively compare as many characters as the product of both lengths."""
+    many = {"who": np.arange(3), "s": ["a" * 1_000, "a" * 8_000, "b"], "t": ["a", "a" * 4_000, "b"]}
+    with opened(many) as session:
+        for condition in SEARCHES:
+            for wanted, count in (("IS NULL", 1), ("IS NOT NULL", 2)):
+                found = exact(session, f"SELECT COUNT(*) AS n FROM t WHERE ({condition}) {wanted}")
+                assert sum(found.groups.by_rows.values()) == count, condition[:30]
+
+
+@attack(38, 49, finds=[faults.rows_of_any_width])
+def test_many_keys_of_one_text_do_not_make_a_row_larger_than_engines_hold() -> None:
+    keys = [f"SUBSTRING(s, {place + 1}) AS k{place}" for place in range(40)]
+    text = f"SELECT {', '.join(keys)}, COUNT(*) AS n FROM t GROUP BY {', '.join(f'k{i}' for i in range(40))}"
+    for length, count in ((400_000, 40), (420_000, 0)):
+        with opened({"who": np.arange(1), "s": ["a" * length]}) as session:
+            [group] = exact(session, text).groups.keys
+            carried = [len(key) for key in group if key is not None]
+            assert len(carried) == count
+            assert sum(carried) <= MOST_CARRIED
+
+
+@pytest.mark.parametrize("dialect", [DUCKDB, PostgresDialect(), SparkDialect()])
+def test_a_text_is_the_shorter_the_more_of_it_a_question_makes(dialect: Dialect) -> None:
+    text, other = Ref("s", "text"), Ref("n", "integer")
+    table = Scan(Table("t", (Column("s", "text"), Column("n", "integer"))))
+    assert longest_text(table, [other, call("=", text, Literal("a", "text"))], dialect) is None
+    limits = [longest_text(table, [call("upper", text)] * many, dialect) for many in (1, 8, 9, 100, 10**6)]
+    assert (limits[0], limits[1]) == ((None, None) if dialect is DUCKDB else (MOST_CARRIED, MOST_CARRIED // 8))
+    assert limits[2:] == [MOST_CARRIED // 9, MOST_CARRIED // 100, LEAST]
+    if isinstance(dialect, PostgresDialect | SparkDialect):
+        dialect.tables["t"] = "t"
+    column = Selection(dialect, 9).select(renamed(table)[0])
+    assert f"{dialect.byte_length('')[:-2]}" in column
+    assert "<= 9 THEN" in column
 
 
 def test_limits_hold_for_every_word_of_a_dictionary(tmp_path: Path) -> None:

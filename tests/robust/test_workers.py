@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -282,6 +283,42 @@ def test_which_worker_has_a_block_shows_in_no_answer() -> None:
     assert sorted(had) == [(0, 0), (0, 2), (0, 4), (0, 6), (1, 1), (1, 3), (1, 5), (1, 7)]
 
 
+def test_a_padded_block_that_ends_late_makes_only_the_next_one_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, begun, packed = [0.0], [], []
+
+    def passing(seconds: float) -> None:
+        clock[0] += seconds
+
+    def answer(place: int, rows: Any) -> None:
+        assert packed == [0, 1, 2, 3], "rows are packed before the first block begins"
+        begun.append(clock[0])
+        passing(1.5 * period if rows == 0 else 0.01)
+
+    with Workers(len, 1, "rows", Limits(seconds=1, workers=1, padded=True)) as workers:
+        period = workers._period
+        monkeypatch.setattr(workers_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(workers._stopped, "wait", passing)
+        workers.__dict__["_answer"] = answer
+        numbered: Any = lambda number: packed.append(number) or number  # noqa: E731
+        workers.answers(numbered, 4)
+    assert begun == pytest.approx([0, 1.5 * period, 2 * period, 3 * period])
+    assert period > 1.25
+
+
+def test_a_block_is_named_by_nobody_and_goes_before_the_session_where_memory_runs_out() -> None:
+    def renamed(rows: Any) -> float:
+        import ctypes
+
+        return float(ctypes.CDLL(None, use_errno=True).prctl(15, b"secret", 0, 0, 0))
+
+    with Workers(renamed, 1, "rows", LIMITS, confined=True) as workers:
+        [answer] = workers.answers(lambda place: pickle.dumps(1), 1)
+        score = Path(f"/proc/{workers._slots[0]._process.pid}/oom_score_adj").read_text()
+    assert answer is not None
+    assert np.frombuffer(answer).tolist() == [-1.0]
+    assert int(score) == 1000
+
+
 def test_none_is_left_where_all_end_while_one_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     making, ended, made = threading.Event(), threading.Event(), []
 
@@ -334,7 +371,12 @@ def test_a_block_has_its_memory_beside_what_libraries_take() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"seconds": 0}, {"seconds": 10**6}, {"memory": 10}, {"workers": 0}, {"padded": 1}], ids=str
+    "asked",
+    [
+        *({"seconds": 0}, {"seconds": 10**6}, {"memory": 10}, {"memory": 2**41}),
+        *({"workers": 0}, {"workers": 2000}, {"padded": 1}),
+    ],
+    ids=str,
 )
 def test_limits_are_checked(asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match=next(iter(asked))):

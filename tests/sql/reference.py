@@ -252,8 +252,13 @@ def trim(text: str, left: bool = True, right: bool = True) -> str:
     return text
 
 
+def is_searched(text: str, sought: str, short: int = 64) -> bool:
+    """Whether what is written is looked for at all: longer texts are looked for in texts up to a length."""
+    return len(sought) <= short or len(text) <= MOST_TRIES // len(sought)
+
+
 def like(text: str, pattern: str) -> bool | None:
-    if "%" in pattern and "_" in pattern and len(text) * len(pattern) > MOST_TRIES:
+    if not is_searched(text, pattern, 0 if "%" in pattern and "_" in pattern else 64):
         return None
     parts = {"%": ".*", "_": "."}
     regex = "".join(parts.get(character, re.escape(character)) for character in pattern)

@@ -29,8 +29,8 @@ LONGEST = 10_000
 LARGEST_EXPONENT = 4_000
 """Longer decimal texts, and decimals with larger exponents, are refused."""
 LARGEST_BITS = 14_000
-"""Numerators and denominators of more bits are refused: Python writes whole numbers of up to 4,300 digits as text, which
-is 14,284 bits, and what is charged is written down."""
+"""Numerators and denominators of more bits are refused: Python writes whole numbers of up to 4,300 digits as text,
+which is 14,284 bits, and what is charged is written down."""
 
 
 def exact(argument: str, value: object) -> Fraction:

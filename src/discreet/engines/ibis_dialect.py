@@ -74,6 +74,10 @@ class WarehouseDialect(Dialect):
         """A name in quotes."""
         return self.words.quoted(name)
 
+    def byte_length(self, text: str) -> str:
+        """The number of characters: warehouses have different words for bytes, and each has this one."""
+        return f"LENGTH({text})"
+
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""
         return f"({self.tables[name]}) AS {self.identifier(ROWS)}"

@@ -69,6 +69,7 @@ class PostgresDialect(Dialect):
     narrow = "SMALLINT"
     double = "FLOAT8"
     strict = True
+    free_texts = 0
     windows = True
     fence = " OFFSET '0'"
     """A plain 0 is a cast of one when the server asks whether it may work in parallel, and is taken for a limit."""
@@ -83,6 +84,10 @@ class PostgresDialect(Dialect):
     def identifier(self, name: str) -> str:
         """A name in quotes."""
         return _name(name)
+
+    def byte_length(self, text: str) -> str:
+        """How many bytes a text has."""
+        return f"OCTET_LENGTH({text})"
 
     def table(self, name: str) -> str:
         """The rows of a table, in our types."""

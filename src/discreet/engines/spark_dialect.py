@@ -68,6 +68,7 @@ class SparkDialect(Dialect):
     wide = "DECIMAL(38,0)"
     narrow = "TINYINT"
     double = "DOUBLE"
+    free_texts = 0
     windows = True
 
     def __init__(self) -> None:
@@ -95,6 +96,10 @@ class SparkDialect(Dialect):
     def real(self, value: float) -> str:
         """A literal double."""
         return double(value)
+
+    def byte_length(self, text: str) -> str:
+        """How many bytes a text has."""
+        return f"OCTET_LENGTH({text})"
 
     def log2(self, value: str) -> str:
         """A little too large rather than too small, so that it is not below the whole number that it should be."""

@@ -42,7 +42,7 @@ from discreet.sql.relations import copies_in, units_in
 from discreet.sql.scope import Rows
 from discreet.sql.selection import Selection
 from discreet.sql.wanted import wanted
-from discreet.sql.widths import narrowed
+from discreet.sql.widths import longest_text, narrowed
 
 __all__ = ["Ends", "Request"]
 
@@ -145,7 +145,7 @@ class Request:
         """What the engine runs: the rows, each with its unit where that is a column."""
         shown = tuple(Named(f"c{place}", one.expression) for place, one in enumerate(self.rows.visible))
         relation, _ = renamed(narrowed(Project(self.rows.relation, shown)))
-        return Selection(self.dialect).select(relation)
+        return Selection(self.dialect, longest_text(relation, (), self.dialect)).select(relation)
 
     def workers(self, hidden: Sequence[Path] = (), trial: bool = False) -> Workers:
         """Processes that wait with the function, which has been loaded once in one of them; what cannot be loaded is

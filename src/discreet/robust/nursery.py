@@ -145,6 +145,9 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     order = json.loads(received(control))
     packed = received(control)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as chosen:
+        # Where memory runs out, the kernel ends a block and never the session, whose failure would tell of rows.
+        chosen.write("1000")
     pages, mapped = _told_of_itself("statm"), _told_of_itself("maps")
     # A child inherits the order, and need not know what is hidden from it.
     outer = build_outer(order["visible"], order.pop("hidden"))

@@ -49,7 +49,8 @@ _PTHREAD_CREATE |= k.CLONE_SETTLS | k.CLONE_PARENT_SETTID | k.CLONE_CHILD_CLEART
 _FCNTL = (k.F_DUPFD, k.F_GETFD, k.F_SETFD, k.F_GETFL, k.F_DUPFD_CLOEXEC)
 """Of the descriptor, which is the block's own; nothing that changes what is open."""
 _IOCTL = (k.TCGETS, k.TIOCGWINSZ, k.FIONREAD, k.FIONCLEX, k.FIOCLEX)
-_PRCTL = (k.PR_GET_DUMPABLE, k.PR_SET_NAME, k.PR_GET_NAME, k.PR_SET_VMA)
+_PRCTL = (k.PR_GET_DUMPABLE, k.PR_GET_NAME, k.PR_SET_VMA)
+"""Not PR_SET_NAME: names of processes are shown to everybody on a machine, and stand in the log of its kernel."""
 _MADVISE = (
     *(k.MADV_NORMAL, k.MADV_RANDOM, k.MADV_SEQUENTIAL, k.MADV_WILLNEED, k.MADV_DONTNEED, k.MADV_FREE),
     *(k.MADV_DONTFORK, k.MADV_DOFORK, k.MADV_HUGEPAGE, k.MADV_NOHUGEPAGE, k.MADV_DONTDUMP, k.MADV_DODUMP),

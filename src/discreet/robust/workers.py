@@ -18,10 +18,11 @@ there, is refused.
 [[3.0], None, None]
 
 Time. A block takes what its run takes, up to `seconds`, so how long all of them take says something about them. With
-`padded`, each takes `seconds`, whatever happens in it, the next one begins on the hour, and which worker has which
-block is fixed; use it where those who ask are not trusted and can measure time, or where a function is not: a clock
-tells it how long those before it took. Blocks that run side by side share a machine: choose `seconds` well above what a
-block takes, so that none of them is late because of another.
+`padded`, all rows are packed before the first block begins, each block takes `seconds` and the time to end it, whatever
+happens in it, the next one begins when the schedule of all of them says, and which worker has which block is fixed.
+Use it where those who ask are not trusted and can measure time, or where a function is not: a clock tells it how long
+those before it took. Blocks that run side by side share a machine: choose `seconds` well above what a block takes, so
+that none of them is late because of another.
 """
 
 from __future__ import annotations
@@ -53,14 +54,17 @@ __all__ = ["Form", "Limits", "Workers"]
 
 Form = Literal["pandas", "arrow", "numpy", "rows"]
 """What the function is given: a DataFrame, an Arrow table, a dict of arrays, or the records as they came."""
-LEAST_MEMORY = 1 << 24
+LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 40
+MOST_WORKERS = 1024
 LONGEST = 86_400
 _START = 120.0
 """Seconds in which a worker must have loaded the function."""
 _GRACE = 30.0
 """Seconds beyond its own limit after which a worker counts as lost."""
 _TAIL = 0.25
-"""Seconds that a padded block has for being ended."""
+_TAIL_RATE = 1 << 33
+"""Seconds that a padded block has for being ended, and bytes of its memory that are given back in a second more: 5 GB
+took the kernel 0.5 seconds."""
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Environment variables that a worker has."""
 _PROGRAM = """
@@ -100,10 +104,11 @@ class Limits:
         if not Fraction(1, 100) <= time_limit <= LONGEST:
             raise InvalidArgument("seconds", self.seconds, f"from 0.01 to {LONGEST}", "give the time of one block")
         object.__setattr__(self, "seconds", time_limit)
-        if natural("memory", self.memory) < LEAST_MEMORY:
-            raise InvalidArgument("memory", self.memory, f"at least {LEAST_MEMORY:,} bytes", "give bytes of one block")
-        if self.workers is not None:
-            natural("workers", self.workers)
+        if not LEAST_MEMORY <= natural("memory", self.memory) <= MOST_MEMORY:
+            bound = f"from {LEAST_MEMORY:,} to {MOST_MEMORY:,} bytes"
+            raise InvalidArgument("memory", self.memory, bound, "give bytes of one block")
+        if self.workers is not None and natural("workers", self.workers) > MOST_WORKERS:
+            raise InvalidArgument("workers", self.workers, f"at most {MOST_WORKERS}", "run fewer blocks side by side")
         flag("padded", self.padded)
         flag("trusted", self.trusted)
 
@@ -213,6 +218,9 @@ class Workers:
         waiting = [iter(range(place, count, slots)) for place in range(slots)] if self._limits.padded else []
         anyone = iter(range(count))
         done = [0]
+        if self._limits.padded:
+            block = [block(number) for number in range(count)].__getitem__
+        begun = time.monotonic()
 
         def serve(place: int) -> None:
             try:
@@ -222,6 +230,10 @@ class Workers:
                     if number is None:
                         return
                     found[number] = self._answer(place, block(number))
+                    if self._limits.padded:
+                        # As all were planned, so that one that ends late does not make those after it late.
+                        end = begun + (number // slots + 1) * self._period
+                        self._stopped.wait(max(0.0, end - time.monotonic()))
                     with self._lock:
                         done[0] += 1
             except BaseException as error:
@@ -243,16 +255,18 @@ class Workers:
             raise broken[0]
         return found
 
+    @property
+    def _period(self) -> float:
+        """Seconds from one padded block to the next."""
+        return float(self._limits.seconds) + _TAIL + self._limits.memory / _TAIL_RATE
+
     def _answer(self, place: int, rows: bytes | None) -> bytes | None:
-        begun = time.monotonic()
         answer = None
         if rows is not None:
             slot = self._slots[place]
             answer, lost = slot.answer(rows, float(self._limits.seconds))
             if lost:
                 self._replace(place)
-        if self._limits.padded:
-            self._stopped.wait(max(0.0, begun + float(self._limits.seconds) + _TAIL - time.monotonic()))
         return answer
 
     def _replace(self, place: int) -> None:

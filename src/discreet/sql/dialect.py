@@ -45,6 +45,8 @@ class Dialect:
     eager = False
     """Whether arms of a CASE may be computed that are not taken: then none may fail, whatever the row."""
 
+    free_texts = 8
+    """How many texts a question may make of one row without a limit on their length (`widths.py`)."""
     windows = False
     """Whether units are weighed by windows over their groups."""
     fence = ""
@@ -78,6 +80,10 @@ class Dialect:
         """A literal double."""
         written = repr(float(value))
         return written if "e" in written else written + "e0"
+
+    def byte_length(self, text: str) -> str:
+        """How many bytes a text has, which the engine knows without reading it."""
+        return f"STRLEN({text})"
 
     def log2(self, value: str) -> str:
         """The logarithm to base 2 of a double above 0; wrong by a little at most."""

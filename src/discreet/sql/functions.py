@@ -157,7 +157,9 @@ def _copies(call: Call) -> list[int]:
     """How often each argument stands in the SQL, or is computed: engines take some conditions apart."""
     copies: tuple[int, ...] = FUNCTIONS[call.function].copies
     source = call.arguments[0].type
-    if call.function == "in":
+    if is_slow(call):
+        copies = (2,)
+    elif call.function == "in":
         written = all(isinstance(choice, Literal) for choice in call.arguments[1:])
         copies = (min(len(call.arguments) - 1, TAKEN_APART) if written else len(call.arguments) - 1, 1)
     elif call.function == "cast" and source not in ("text", "real"):

@@ -46,8 +46,11 @@ def _written(expression: Expression, dialect: Dialect) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _admitted(name: str, kind: Type, dialect: Dialect) -> str:
-    return dialect.text(admit(name, kind))
+def _admitted(name: str, kind: Type, dialect: Dialect, longest: int | None) -> str:
+    column = dialect.text(admit(name, kind))
+    if kind != "text" or longest is None:
+        return column
+    return f"CASE WHEN {dialect.byte_length(column)} <= {longest} THEN {column} END"
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Selection:
     """SQL for relations, in one dialect."""
 
     dialect: Dialect = DUCKDB
+    longest: int | None = None
+    """The most bytes of a text of a table (`widths.longest_text`); longer ones are NULL."""
 
     def text_of(self, expression: Expression) -> str:
         """An expression in SQL."""
@@ -115,7 +120,7 @@ class Selection:
         table = scan.table
         pairs = [*zip(table.columns, map(check_name, columns_of(scan)), strict=True)]
         shown = [
-            f"{_admitted(column.name, column.type, self.dialect)} AS {self._quoted(name)}"
+            f"{_admitted(column.name, column.type, self.dialect, self.longest)} AS {self._quoted(name)}"
             for column, name in pairs
             if used is None or name in used
         ]

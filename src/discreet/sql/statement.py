@@ -33,7 +33,7 @@ from discreet.sql.relations import is_plain, names_in
 from discreet.sql.selection import Selection
 from discreet.sql.shape import NOTHING, Shape, Weights, bucketed, divided, long, own, summed
 from discreet.sql.statistics import Statistic
-from discreet.sql.widths import narrowed
+from discreet.sql.widths import longest_text, narrowed
 from discreet.sql.windows import windowed
 
 __all__ = ["only_listed", "statement"]
@@ -57,7 +57,9 @@ def statement(
     then cells), its bucket, an octave or a cell, a count, the keys, sums, and values that were counted as they are.
     """
     aggregate, statistics, ranked = _in_names_of_ours(aggregate, statistics, ranked)
-    selection = Selection(dialect)
+    measured = [s.argument for s in statistics if s.argument is not None] + [argument for argument, _ in ranked]
+    longest = longest_text(aggregate.input, [*(key.expression for key in aggregate.keys), *measured], dialect)
+    selection = Selection(dialect, longest)
     keys = [f"k{i}" for i in range(len(aggregate.keys))]
     named = [f"{selection.text_of(key.expression)} AS {name}" for name, key in zip(keys, aggregate.keys, strict=True)]
     owner = [] if weights is None else ["u"]

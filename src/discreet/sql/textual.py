@@ -4,8 +4,9 @@ Positions and lengths are literals that are not negative, where engines agree. O
 longer; `growth` says by how much, so that no query can ask for far more memory than the data it reads.
 
 No value may decide whether an engine has memory and time enough. So a text that is made longer is NULL where it could
-have more than `MOST` characters, given the lengths of the texts it is made of; the engine then does not make it. LIKE
-is NULL where it would take more than `TRIES` comparisons.
+have more than `MOST` characters, given the lengths of the texts it is made of; the engine then does not make it. And
+where one text is looked for in another (LIKE, CONTAINS, REPLACE, SPLIT_PART), engines may compare it at every place: as
+many characters as the product of both lengths. Where that could be more than `TRIES`, the result is NULL.
 
 >>> from discreet.sql.functions import call, render
 >>> from discreet.sql.plan import Ref
@@ -53,7 +54,9 @@ PASSING = ("concat", "replace", "lower", "upper", "trim", "ltrim", "rtrim", "ski
 WRITTEN = 40
 """No number, date or condition is longer as text."""
 TRIES = 10_000_000
-"""Comparisons of characters that LIKE may take: engines try a pattern with both % and _ at every place of a text."""
+"""Comparisons of characters that looking for a text in another may take for one row."""
+SHORT = 64
+"""Characters of what is looked for without a limit on the text: that takes so many times as long as reading it."""
 
 
 def _one(name: str) -> Function:
@@ -122,27 +125,43 @@ def _pattern(arguments: Sequence[Expression]) -> Accepted | None:
 
 
 def _like(call: Call, arguments: Sequence[Shaped]) -> Node:
-    text = arguments[0].node
-    if is_slow(call):
-        text = no_longer(text, TRIES // len(_written(call)))
-    return binary(exp.Like, text, arguments[1].node)
+    return binary(exp.Like, _searched(call, arguments), arguments[1].node)
 
 
 def is_slow(call: Call) -> bool:
     """Whether a function may take as many comparisons as `TRIES` for one row."""
-    return call.function == "like" and {"%", "_"} <= {*_written(call)}
+    if call.function not in ("like", "contains", "replace", "split_part"):
+        return False
+    sought = _sought(call)
+    if sought is None:
+        return True
+    # A pattern with both % and _ is tried at every place; engines look for other texts by faster ways, if not always.
+    return len(sought) > SHORT or (call.function == "like" and {"%", "_"} <= {*sought})
 
 
-def _written(like: Call) -> str:
-    pattern = like.arguments[1]
-    while isinstance(pattern, Call):
-        (pattern,) = pattern.arguments
-    return str(pattern.value) if isinstance(pattern, Literal) else ""
+def _sought(call: Call) -> str | None:
+    """What a function looks for in a text, if it is written in the question."""
+    sought = call.arguments[1]
+    while isinstance(sought, Call) and sought.function == "lower":
+        (sought,) = sought.arguments
+    return str(sought.value) if isinstance(sought, Literal) else None
+
+
+def _searched(call: Call, arguments: Sequence[Shaped]) -> Node:
+    """The text in which something is looked for; NULL where that could take more than `TRIES` comparisons."""
+    text = arguments[0].node
+    if not is_slow(call):
+        return text
+    sought = _sought(call)
+    if sought is not None:
+        return no_longer(text, TRIES // max(1, len(sought)))
+    lengths = [typed(exp.Length(this=argument.node.copy()), "integer") for argument in arguments]
+    return guarded(exp.LTE(this=binary(exp.Mul, *lengths), expression=exp.Literal.number(TRIES)), text)
 
 
 def _matched(name: str) -> Function:
     def render(call: Call, arguments: Sequence[Shaped]) -> Node:
-        return invoked(name.upper(), arguments[0].node, arguments[1].node)
+        return invoked(name.upper(), _searched(call, arguments), arguments[1].node)
 
     return Function(name, "two texts", each(TEXT, TEXT, gives="boolean"), render, unknown)
 
@@ -181,7 +200,7 @@ TEXTUAL = (
         "replace",
         "text and two literals, the first not empty",
         _literals_after_text,
-        lambda call, arguments: invoked("REPLACE", *(argument.node for argument in arguments)),
+        lambda call, arguments: invoked("REPLACE", _searched(call, arguments), *(a.node for a in arguments[1:])),
         unknown,
     ),
     Function(
@@ -189,7 +208,10 @@ TEXTUAL = (
         "text, a literal that is not empty and a literal place from 1",
         _separated,
         lambda call, arguments: invoked(
-            "SPLIT_PART", arguments[0].node, arguments[1].node, exp.Literal.number(_place(call.arguments[2]) or 1)
+            "SPLIT_PART",
+            _searched(call, arguments),
+            arguments[1].node,
+            exp.Literal.number(_place(call.arguments[2]) or 1),
         ),
         unknown,
     ),
@@ -199,7 +221,6 @@ TEXTUAL = (
         _pattern,
         _like,
         unknown,
-        copies=(2, 1),
     ),
     _matched("starts_with"),
     _matched("ends_with"),

@@ -11,7 +11,14 @@ out depends on nobody else's rows. A join that repeats nothing (on a unique colu
 text; nor does a join of a person's rows with their own. What is computed of texts after joins may be longer than they
 are only in proportion (`scope.MOST_GROWN`).
 
-It is enforced by `narrowed`, on relations as they are about to be written: what a question is does not change.
+**Nor may a question repeat a text without measure.** A row carries each key, each argument and each column of a
+subquery; fifty keys that are made of one text make fifty of it, and engines fail where a row is too large (PostgreSQL
+at a gigabyte, whatever memory there is). So where a question makes c texts of a row (`carried`), a text of a table has
+at most max(`LEAST`, `MOST_CARRIED` / c) bytes, which engines know without reading it, and counts as NULL if it is
+longer. DuckDB has no largest row: there a question that makes few is left as it is (`Dialect.free_texts`).
+
+Both are enforced on relations as they are about to be written (`narrowed`, `Selection.longest`): what a question is
+does not change.
 
 >>> widest(10), widest(1_000), widest(1_000_000)
 (6710886, 67108, 256)
@@ -19,19 +26,23 @@ It is enforced by `narrowed`, on relations as they are about to be written: what
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from discreet.sql.catalog import Type
+from discreet.sql.dialect import Dialect
 from discreet.sql.functions import call
 from discreet.sql.plan import Expression, Features, Filter, Join, Literal, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.relations import columns_of
 
-__all__ = ["LEAST", "MOST", "narrowed", "types_of", "widest"]
+__all__ = ["LEAST", "MOST", "MOST_CARRIED", "carried", "longest_text", "narrowed", "types_of", "widest"]
 
 MOST = 1 << 26
 """Characters that one row becomes in one column: comparing or changing them takes about a tenth of a second."""
 LEAST = 256
 """Characters that a text may have in any case: no key of a table worth joining is longer."""
+MOST_CARRIED = 1 << 24
+"""Bytes of all texts that one row carries: Spark with a gigabyte of memory is lost at ten times as many."""
 
 
 def widest(rows: int) -> int:
@@ -58,6 +69,41 @@ def narrowed(relation: Relation) -> Relation:
                 limit = widest(prod(_limits(relation)))
                 sides = _held(sides[0], limit), _held(sides[1], limit)
             return Join(*sides, on, kind, most)
+
+
+def longest_text(relation: Relation, read: Iterable[Expression], dialect: Dialect) -> int | None:
+    """The most bytes that a text of a table may have where these expressions are read from a relation; None for any
+    number."""
+    texts = carried(relation) + sum(_made(expression, kept=True) for expression in read)
+    return None if texts <= dialect.free_texts else max(LEAST, MOST_CARRIED // texts)
+
+
+def carried(relation: Relation) -> int:
+    """How many texts a relation makes of one row of a table."""
+    match relation:
+        case Scan():
+            return 0
+        case Filter(below, predicate):
+            return carried(below) + _made(predicate)
+        case Project(below, columns):
+            return carried(below) + sum(_made(column.expression, kept=True) for column in columns)
+        case Features(below, keys, measures):
+            read = [key.expression for key in keys] + [m.argument for m in measures if m.argument is not None]
+            return carried(below) + sum(_made(expression, kept=True) for expression in read)
+        case Join(left, right, on):
+            return carried(left) + carried(right) + len(on)
+        case Union(inputs):
+            return max(map(carried, inputs))
+
+
+def _made(expression: Expression, kept: bool = False) -> int:
+    """How many texts an expression makes of columns. A column itself counts where it is `kept`, and not where it is
+    compared."""
+    if isinstance(expression, Ref):
+        return int(kept and expression.type == "text")
+    if isinstance(expression, Literal):
+        return 0
+    return sum(_made(argument, expression.type == "text") for argument in expression.arguments)
 
 
 def types_of(relation: Relation) -> dict[str, Type]:

@@ -281,6 +281,24 @@ def same_rows(parts: Path) -> list[Any]:
     return [parts, first, parts.parent / "link.parquet", pyarrow.dataset.dataset(str(first))]
 
 
+@pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0), (0, 3), (0, 0), (1, 1)])
+def test_a_part_is_not_answered_with_what_the_whole_was_asked(
+    one: int, other: int, books: Callable[..., Session], parts: Path
+) -> None:
+    for _ in range(2):
+        with books(same_rows(parts)[one], table="visits") as first:
+            answer = first.sql(COUNT, epsilon=1)
+    with books(same_rows(parts)[other], table="visits") as second:
+        assert second.price(COUNT, epsilon=1).stored == (one == other)
+        spent = second.spent
+        second.sql(COUNT, epsilon=1)
+        assert (second.spent == spent) == (one == other)
+    with books(same_rows(parts)[other], table="visits") as again:
+        assert again.price(COUNT, epsilon=1).stored
+    with books(same_rows(parts)[one], table="visits") as third:
+        assert third.sql(COUNT, epsilon=1).rows == answer.rows
+
+
 @pytest.mark.parametrize("one", range(4))
 @pytest.mark.parametrize("other", range(4))
 def test_rows_in_one_file_have_one_budget_whatever_leads_there(

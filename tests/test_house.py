@@ -35,7 +35,7 @@ ALLOWED = {
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "purchase"},
     "estimation": {"core", "noise", "robust", "sql", "engines", "purchase"},
     "session": {"core", "noise", "accounting", "sql", "engines", "ledger", "allowance", "custody"}
-    | {"asked", "purchase", "quote", "synthesis", "estimation", "robust"},
+    | {"asked", "purchase", "quote", "keeping", "synthesis", "estimation", "robust"},
     "keeping": {"core", "engines", "ledger"},
     "connection": {"core", "sql", "engines", "ledger", "keeping", "session"},
     "app": {"core", "sql", "engines", "ledger", "allowance", "certificate", "custody", "session", "connection"}

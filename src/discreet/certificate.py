@@ -44,11 +44,14 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from fractions import Fraction
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Protocol
+from types import NoneType
+from typing import Any, Protocol, TypeGuard
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -63,6 +66,7 @@ from discreet.core.texts import visible
 __all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "read_record", "verify"]
 
 _SAID = ("data", "unit", "question", "plan", "ledger", "answer", "rows")
+_VALUES = (str, int, float, bool, NoneType, date, datetime)
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
@@ -186,8 +190,7 @@ def verify(
         key.verify(bytes.fromhex(record["signature"]), _canonical(unsigned))
     except (InvalidSignature, ValueError, TypeError):
         raise InvalidArgument("signature", record["signature"], "valid", "the certificate was changed") from None
-    events = tuple(from_json(event) for event in record["events"])
-    loss = loss_from_json(record["loss"])
+    events, loss = _charged(record)
     if not within(Composed(events), loss):
         raise InvalidArgument("loss", loss, "what the events cost, or more", "do not trust this certificate")
     if answer is not None and _digest_of(answer) != record["rows"]:
@@ -199,6 +202,23 @@ def verify(
     checked = tuple(text for name, text in _CHECKS.items() if name in right and name != "wording")
     unchecked = tuple(text for name, text in _CHECKS.items() if name not in right)
     return Certificate(**said, events=events, loss=loss, checked=checked, unchecked=unchecked)
+
+
+def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
+    """The events and the loss of a certificate."""
+    try:
+        events = tuple(from_json(event) for event in record["events"])
+        loss = loss_from_json(record["loss"])
+        said = (*(record[name] for name in ("data", "question", "plan", "answer", "rows")), record["ledger"]["time"])
+        unit = record["unit"]["kind"], record["unit"]["neighbours"], record["unit"].get("column", "")
+        if not all(isinstance(text, str) for text in (*said, *unit)):
+            raise TypeError
+    except InvalidArgument:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, RecursionError):
+        remedy = "do not trust it: no version of discreet signs this"
+        raise InvalidArgument("certificate", sorted(record), "with fields of the right kinds", remedy) from None
+    return events, loss
 
 
 def _format_of(record: Any) -> int:
@@ -227,9 +247,26 @@ def digest(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _digest_of(answer: Table | Mapping[str, Any]) -> str:
-    if isinstance(answer, Mapping):
-        return digest(answer["columns"], answer["rows"])
-    return digest(answer.names, answer.rows)
+    if not isinstance(answer, Mapping):
+        return digest(answer.names, answer.rows)
+    columns, rows = answer.get("columns"), answer.get("rows")
+    # Anything else could have the digest of other rows, as a dict has that of its keys and a NaN that of NULL.
+    if not _is_list_of(columns, str) or not isinstance(rows, list | tuple):
+        raise _not_rows(answer)
+    if not all(_is_list_of(row, *_VALUES) and len(row) == len(columns) for row in rows):
+        raise _not_rows(answer)
+    if not all(isfinite(value) for row in rows for value in row if type(value) is float):
+        raise _not_rows(answer)
+    return digest(columns, rows)
+
+
+def _is_list_of(value: object, *kinds: type) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple) and all(type(item) in kinds for item in value)
+
+
+def _not_rows(answer: object) -> InvalidArgument:
+    bound = 'of "columns", a list of texts, and "rows", lists of as many texts, finite numbers, truth values and NULLs'
+    return InvalidArgument("answer", answer, bound, "give an answer, or what discreet query --json printed")
 
 
 def read_record(text: str) -> Any:

@@ -182,7 +182,10 @@ def connect(
         lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
         lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
         sources = tuple(dict.fromkeys([lead, *lasting]))
-        session = Session(engine, catalog, unit, budget, books, dataset or name, sources, study, analyst, key, new)
+        # A data set with a name of its own is the same wherever it is kept.
+        own = engine.sources(name) if dataset is None and isinstance(engine, DuckDB) else ()
+        called = dataset or name
+        session = Session(engine, catalog, unit, budget, books, called, sources, study, analyst, key, new, own)
         known = session.sources
         _check_claims(session, _claims(engine, owned, tuple(open_to_all), known), known)
         return session

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.losses import Loss
+from discreet.core.units import Unit
 from discreet.engines.files import marks
 from discreet.engines.postgres import is_address
 from discreet.engines.spark_sessions import is_spark
+from discreet.ledger import Ledger
 from discreet.ledger.addresses import is_address as keeps_books
 from discreet.ledger.addresses import named_after
 
-__all__ = ["FLEETING", "beside", "books_of"]
+__all__ = ["FLEETING", "beside", "books_of", "files_apart", "opened_account"]
 
 BESIDE = ".ledger"
 """What stands after a source's name in the name of the books beside it."""
@@ -65,3 +68,37 @@ def _said(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable
             remedy = f"give ledger={str(beside(place))!r} to go on with those, or another ledger for all of them"
             raise InvalidArgument("ledger", str(near_source), "the only books of these files; there are others", remedy)
     return books
+
+
+def opened_account(
+    ledger: Ledger,
+    dataset: str,
+    budget: Loss,
+    unit: Unit,
+    sources: Sequence[str],
+    below: Sequence[str],
+    new: bool,
+) -> tuple[str, ...]:
+    """The account of a data set, or of the study and analyst `below` it, with all sources attached to the data set."""
+    opened = ledger.open((dataset,), budget=budget, unit=unit, source=sources[0])
+    known = ledger.sources() if sources[1:] else {}
+    for source in sources[1:]:
+        if known.get(source) != opened[0]:
+            ledger.attach(opened, source)
+    for part in below:
+        opened = ledger.open((*opened, part), new=new)
+    return opened
+
+
+def files_apart(ledger: Ledger, dataset: str, own: Sequence[str], paths: Iterable[Path]) -> str:
+    """The files of a table, `own` are its sources and `paths` where they are, if the books of its data set began with
+    other files that are still there: what was asked of a folder was not asked of a file in it. A file that was moved or
+    linked is the same."""
+    files = [source for source in own if source.startswith("file:")]
+    if not files or [*ledger.sources().values()].count(dataset) < 2:
+        return ""
+    first = ledger.first_source(dataset) or ""
+    is_other = first.startswith("file:") and first != own[0]
+    there = marks(Path(first.removeprefix("file:"))) if is_other else frozenset()
+    here = frozenset[tuple[int, int]]().union(*map(marks, paths))
+    return " ".join(files) if there and there != here else ""

@@ -38,6 +38,7 @@ from discreet.core.processes import Home, folder
 from discreet.core.units import Unit
 from discreet.custody import Custody
 from discreet.engines.engine import Engine
+from discreet.keeping import files_apart, opened_account
 from discreet.ledger import Charge, Ledger, Standing
 from discreet.noise.entropy import Entropy, for_release, system
 from discreet.purchase import FAILED, Counter, Listener, Purchase
@@ -83,6 +84,7 @@ class Session:
         analyst: str | None,
         key: str | os.PathLike[str] | None = None,
         new: bool = False,
+        own: Sequence[str] = (),
     ) -> None:
         self._closed = False
         self._engine = engine
@@ -99,22 +101,12 @@ class Session:
         try:
             self._custody = Custody.of(self._ledger, place, key)
             below = [name for name in (study, analyst) if name is not None]
-            self._account = self._opened((dataset,), sources, below, new)
+            self._account = opened_account(self._ledger, dataset, budget, unit, sources, below, new)
+            self._files_apart = files_apart(self._ledger, self._account[0], own, engine.paths(catalog.tables[0].name))
             self._counter = Counter(self._ledger, self._account, budget, unit, self._custody, ledger is not None)
         except BaseException:
             self._ledger.close()
             raise
-
-    def _opened(self, dataset: tuple[str], sources: Sequence[str], below: Sequence[str], new: bool) -> tuple[str, ...]:
-        """The account in the books, with all sources attached to its data set."""
-        opened = self._ledger.open(dataset, budget=self._budget, unit=self._unit, source=sources[0])
-        known = self._ledger.sources() if sources[1:] else {}
-        for source in sources[1:]:
-            if known.get(source) != opened[0]:
-                self._ledger.attach(opened, source)
-        for part in below:
-            opened = self._ledger.open((*opened, part), new=new)
-        return opened
 
     def __enter__(self) -> Session:
         return self
@@ -446,5 +438,6 @@ class Session:
         has several it is also which, and as a view what it says."""
         first, used = self._catalog.tables[0].name, sorted(tables_in(relation))
         said = {name: self._engine.definition(name) for name in used}
-        others = {name: self._engine.identity(name) for name in used if name != first}
-        return {**others, **({first: said[first]} if said.get(first) else {})}
+        which = self._files_apart + said.pop(first) if first in said else ""
+        others = {name: self._engine.identity(name) for name in said}
+        return {**others, **({first: which} if which else {})}

@@ -19,7 +19,7 @@ import discreet.estimation.request as estimation
 import discreet.purchase
 import discreet.session
 import discreet.synthesis.request as synthesis
-from discreet import asked, connection
+from discreet import asked, certificate, connection
 from discreet.app import credentials
 from discreet.asked import Question
 from discreet.core.errors import AnswerFailed
@@ -200,6 +200,11 @@ def files_registered_by_each_session() -> Any:
 def tables_taken_for_disjoint() -> Any:
     users = (asked, synthesis, estimation)
     return together(*(patch.object(module, "copies_in", lambda relation: 1) for module in users))
+
+
+def rows_of_any_shape() -> Any:
+    """Whatever can be gone through is taken for rows."""
+    return patch.object(certificate, "_digest_of", lambda answer: certificate.digest(answer["columns"], answer["rows"]))
 
 
 def objects_read_all_or_nothing() -> Any:

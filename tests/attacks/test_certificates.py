@@ -157,3 +157,63 @@ def test_a_format_that_is_no_format_is_refused(tmp_path: Path, number: Any) -> N
     for forged in (first | {"canonical": record["canonical"]}, first | {"format": 2}):
         with pytest.raises(InvalidArgument, match="a record with"):
             verify(key.sign(forged), key.public)
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"columns": ["n"], "rows": [{0: 999}]},
+        {"columns": {"n": "another meaning"}, "rows": [[0]]},
+        {"columns": "n", "rows": [[0]]},
+        {"columns": ["n"], "rows": "0"},
+        {"columns": ["n"], "rows": [[0, 1]]},
+        {"columns": ["n"], "rows": [[[0]]]},
+        {"columns": ["n"]},
+        {},
+    ],
+)
+@attack(39, finds=[sql_faults.rows_of_any_shape], altered={"columns": ["n"], "rows": [{0: 999}]})
+def test_what_is_no_table_is_not_taken_for_the_rows_that_were_certified(altered: dict[str, Any]) -> None:
+    key = SigningKey.create()
+    record = key.sign(said_of([[0]]))
+    assert verify(record, key.public, answer={"columns": ["n"], "rows": [[0]]}).checked[-1] == "the rows of an answer"
+    with pytest.raises(InvalidArgument):
+        verify(record, key.public, answer=altered)
+
+
+@attack(39, finds=[sql_faults.rows_of_any_shape])
+def test_a_number_that_is_none_is_not_taken_for_null() -> None:
+    key = SigningKey.create()
+    record = key.sign(said_of([[None]]))
+    for value in (float("nan"), float("inf"), float("-inf")):
+        with pytest.raises(InvalidArgument):
+            verify(record, key.public, answer={"columns": ["n"], "rows": [[value]]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"loss": {"kind": "pure", "epsilon": "1/0"}},
+        {"loss": []},
+        {"events": None},
+        {"events": [7]},
+        {"unit": "user"},
+        {"unit": None},
+        {"ledger": None},
+        {"question": 7},
+    ],
+    ids=str,
+)
+def test_a_signed_record_of_no_version_is_refused_as_a_certificate(wrong: dict[str, Any]) -> None:
+    key = SigningKey.create()
+    with pytest.raises(InvalidArgument):
+        verify(key.sign(said_of([[0]]) | wrong), key.public)
+
+
+def said_of(rows: list[list[Any]]) -> dict[str, Any]:
+    """What a certificate of these rows says, in the second format."""
+    half = {"kind": "pure", "epsilon": "1/2"}
+    said = {"data": "t", "unit": {"kind": "user", "column": "who", "neighbours": "add_remove"}, "format": 2}
+    said |= {"question": "SELECT COUNT(*) AS n FROM t", "canonical": "d", "plan": "p", "events": [half], "loss": half}
+    said |= {"ledger": {"id": "a", "entry": 1, "hash": "b", "time": "2026-11-15"}, "answer": "c"}
+    return said | {"rows": digest(["n"], rows)}

@@ -29,12 +29,14 @@ LONGEST = 10_000
 LARGEST_EXPONENT = 4_000
 """Longer decimal texts, and decimals with larger exponents, are refused."""
 LARGEST_BITS = 14_000
-"""Numerators and denominators of more bits are refused: Python writes whole numbers of up to 4,300 digits as text,
-which is 14,284 bits, and what is charged is written down."""
+"""Numbers that are written with more bits, above or below the line, are refused: Python writes whole numbers of up to
+4,300 digits as text, which is 14,284 bits. Fractions that were computed may be of any length."""
 
 
 def exact(argument: str, value: object) -> Fraction:
     """The rational number that `value` reads as; refuses NaN, infinities, booleans and anything else."""
+    if isinstance(value, Fraction):
+        return value
     number = _rational(argument, value)
     if max(number.numerator.bit_length(), number.denominator.bit_length()) > LARGEST_BITS:
         digits = LARGEST_BITS * 3 // 10
@@ -43,8 +45,6 @@ def exact(argument: str, value: object) -> Fraction:
 
 
 def _rational(argument: str, value: object) -> Fraction:
-    if isinstance(value, Fraction):
-        return value
     if isinstance(value, bool | np.bool_):
         raise _not_a_number(argument, value)
     if isinstance(value, numbers.Integral):

@@ -30,7 +30,7 @@ __all__ += ["redacted", "server_of"]
 HIDDEN = "…"
 _WORDS = (
     r"password|passwd|passphrase|secret|token|credential|(?:api|account|access|shared|private|encryption)[._-]?key"
-    r"|requirepass|scram_(?:client|server)_key|\bx-(?:amz|goog)-signature|(?<![a-z0-9])(?:pass|pwd|pw|sig|sas)(?![a-z0-9])"
+    r"|requirepass|scram_(?:client|server)_key|\b(?:x-(?:amz|goog)-)?signature|(?<![a-z0-9])(?:pass|pwd|pw|sig|sas)(?![a-z0-9])"
 )
 _BEFORE, _AFTER = 40, 60
 """So many characters a name may have before a word and after it."""
@@ -40,7 +40,9 @@ _END = r"(?:\s|&[\w.%\-]{1,40}=)"
 """Where a value without quotes ends: at a space, or at the next option of a URL. Whatever else stands in it, drivers
 take for a part of it; what is hidden too much of a sentence is no loss."""
 _VALUE = rf"""(?:\\?"(?:[^"\\]|\\.)*(?:"|\Z)|\\?'(?:[^'\\]|\\.)*(?:'|\Z)|(?:\\{{1,2}}\s|(?!{_END}).)+)"""
-_OPTION = re.compile(rf"((?:{_WORDS}){_LEFT}\s*+(?:=|%3[dD])\s*+){_VALUE}", re.I)
+_BLANK = r"(?:\s|\\{1,2}(?:[tnrfv]|x0[bcBC]))"
+"""A blank, as it is or as it shows itself inside quotes."""
+_OPTION = re.compile(rf"((?:{_WORDS}){_LEFT}{_BLANK}*+(?:=|%3[dD]){_BLANK}*+){_VALUE}", re.I)
 """`password=…`, with or without quotes, however it is prefixed."""
 _PAIR = re.compile(rf"""((['"]){_NAME}\2\s*+[:,]\s*+)({_VALUE})""", re.I)
 """`'password': '…'` and `'password', '…'`, as records and lists show themselves."""

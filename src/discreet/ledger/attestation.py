@@ -25,7 +25,7 @@ from discreet.ledger.store import Books, pages
 
 __all__ = ["claims", "confirm", "entry_of"]
 
-UNTOLD = ("the wording of the question", "the plan", "the rows")
+UNTOLD = ("the wording of the question", "the plan", "the loss, if it is above what the events cost", "the rows")
 """What the books do not tell of a certificate that they do not hold as a whole."""
 UNTOLD_OF_FORMAT_1 = ("the question", *UNTOLD[1:])
 """What they do not tell of one in the first format, which has no digest of the canonical question."""
@@ -83,7 +83,8 @@ def claims(certificate: Mapping[str, Any]) -> str:
 
 
 def _unit_of(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    said = dict(certificate.get("unit") or {})
+    unit = certificate.get("unit")
+    said = dict(unit) if isinstance(unit, Mapping) else {}
     return said | {"kind": str(said.get("kind", "")).capitalize()}
 
 

@@ -95,9 +95,13 @@ class Charges(Handle):
         write to the books can store a wrong payload under any text: the certificate of it tells the events, and
         `confirm` who signed for it.)
         """
+        return self._charged(account, as_event(events), question, note, [])
+
+    def _charged(self, account: Path, event: Event, question: str, note: str, claimed: list[str]) -> Charge:
+        """What `charge` does. `claimed` gets the key of each run before it is claimed: a signal may take the charge
+        from whoever waits for it, and with it the only other word of the key."""
         path = account_path(account, charged=True)
         asked = digest(plain_text("question", question, LONGEST_QUESTION))
-        event = as_event(events)
         plain = events_to_plain(event.events if isinstance(event, Composed) else (event,))
         if len(canonical(plain)) > LONGEST_EVENTS:
             bound = f"written in {LONGEST_EVENTS} characters"
@@ -108,9 +112,11 @@ class Charges(Handle):
         given = (path, event, plain, asked)
         begun = self._begun.pop((path[:2], asked), None)
         if begun is not None:
+            claimed.append(begun)
             with suppress(_Void):
                 return self._claimed(*given, begun, note)
-        return self._claimed(*given, f"{system().bits(128):032x}", note)
+        claimed.append(f"{system().bits(128):032x}")
+        return self._claimed(*given, claimed[-1], note)
 
     def _claimed(
         self, path: Path, event: Event, plain: list[dict[str, Any]], asked: str, run: str, note: str
@@ -224,16 +230,16 @@ class Charges(Handle):
         """
         event = as_event(events)
         while True:
-            charge: Charge | None = None
+            claimed: list[str] = []
             try:
-                charge = self.charge(account, event, question, note=note)
+                charge = self._charged(account, event, question, note, claimed)
                 if charge.payload is not None:
                     return charge
                 if charge.own:
                     return replace(charge, payload=self._stated(charge, run(), state))
             finally:
-                if charge is not None and charge.own:
-                    self.abandon(charge)
+                for key in claimed:
+                    self._store.runs.release(key)
             self._wait_for(charge, account, question)
 
     def _stated(self, charge: Charge, payload: bytes, state: Callable[[Charge, bytes], str | None]) -> bytes:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import BoundedSemaphore, Condition, Lock
+from threading import Condition, Lock, RLock
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -70,9 +70,12 @@ class Connections(Generic[C]):
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._change = Condition()
-        self._room = BoundedSemaphore(MOST)
+        # Held by `with self._lock`, which no signal can come into; one that comes into `with self._change`, which is
+        # written in Python, would leave it locked.
+        self._lock = RLock()
+        self._change = Condition(self._lock)
         self._busy = 0
+        self._lent = 0
         self._forking = False
         self._idle: list[C] = []
 
@@ -84,24 +87,31 @@ class Connections(Generic[C]):
                 "this process was forked while the ledger was in use",
                 "fork at a quiet moment, or spawn a fresh process",
             )
-        with self._change:
-            self._change.wait_for(lambda: not self._forking)
-            if self._closed:
-                raise LedgerUnavailable("it was closed", "open it again")
-            self._busy += 1
+        counted = False
         try:
+            with self._lock:
+                self._change.wait_for(lambda: not self._forking)
+                if self._closed:
+                    raise LedgerUnavailable("it was closed", "open it again")
+                self._busy += 1
+                counted = True
             yield
         finally:
-            with self._change:
-                self._busy -= 1
-                self._change.notify_all()
+            if counted:
+                with self._lock:
+                    self._busy -= 1
+                    self._change.notify_all()
 
     @contextmanager
     def borrowed(self) -> Iterator[C]:
         """A connection of its own for the caller; one that met an error is not used again."""
-        if not self._room.acquire(timeout=self._patience):
-            raise busy(self._patience)
+        counted = False
         try:
+            with self._lock:
+                if not self._change.wait_for(lambda: self._lent < MOST, self._patience):
+                    raise busy(self._patience)
+                self._lent += 1
+                counted = True
             connection = self._taken()
             sound = False
             try:
@@ -113,7 +123,10 @@ class Connections(Generic[C]):
             finally:
                 self._give_back(connection, sound and not self._closed)
         finally:
-            self._room.release()
+            if counted:
+                with self._lock:
+                    self._lent -= 1
+                    self._change.notify_all()
 
     def _taken(self) -> C:
         try:
@@ -140,7 +153,7 @@ class Connections(Generic[C]):
 
     def close(self) -> None:
         """Closes the connections that are not in use now, and the others when they are handed back."""
-        with self._change:
+        with self._lock:
             self._closed = True
             self._change.wait_for(lambda: not self._busy, self._patience)
             self._let_go()
@@ -152,7 +165,7 @@ class Connections(Generic[C]):
 
     def _hush(self) -> bool:
         """Holds off all threads until `_resume`; whether no connection is left open."""
-        self._change.acquire()
+        self._lock.acquire()
         self._forking = True
         quiet = self._change.wait_for(lambda: not self._busy, self._patience)
         self._let_go()
@@ -161,7 +174,7 @@ class Connections(Generic[C]):
     def _resume(self) -> None:
         self._forking = False
         self._change.notify_all()
-        self._change.release()
+        self._lock.release()
 
 
 def busy(patience: float) -> LedgerUnavailable:

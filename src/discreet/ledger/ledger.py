@@ -261,6 +261,15 @@ class Ledger(Charges):
             pairs = outranked(books.accounts())
         return [(a.path, a.budget, b.path, b.budget) for a, b in pairs if a.budget is not None and b.budget is not None]
 
+    def first_source(self, dataset: str) -> str | None:
+        """The source with which a data set was opened; None if there is no such data set."""
+        with self._reading() as books:
+            for entry in pages(books, 0):
+                content = entry.content
+                if content["kind"] == "open" and [*content["account"]] == [dataset]:
+                    return str(content["source"])
+        return None
+
     def sources(self) -> dict[str, str]:
         """All sources, with the data sets they belong to."""
         with self._reading() as books:

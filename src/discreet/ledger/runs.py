@@ -116,19 +116,22 @@ class FileRuns:
         """Says that this process runs it, until `release` or the end of the process."""
         with _guard:
             file = self._open()
-            if not file.lock(run):
-                raise LedgerUnavailable("the lock of a new run is taken", "ask again")
+            # Put down before it is locked, and crossed out after: an interrupt in between leaves nothing locked.
             file.claimed.add(run)
             self._claimed.add(run)
+            if not file.lock(run):
+                self._claimed.discard(run)
+                file.claimed.discard(run)
+                raise LedgerUnavailable("the lock of a new run is taken", "ask again")
 
     def release(self, run: str) -> None:
         """Says that it is over; nothing if it was not claimed."""
         with _guard:
             file = self._open() if run in self._claimed else None
             if file is not None and run in self._claimed:
-                self._claimed.discard(run)
-                file.claimed.discard(run)
                 file.unlock(run)
+                file.claimed.discard(run)
+                self._claimed.discard(run)
 
     def is_alive(self, run: str) -> bool:
         """Whether some process, this one too, has claimed it and lives."""

@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock, get_ident
 
 from discreet.ledger.connections import busy
 
@@ -28,16 +28,20 @@ class Turnstile:
     def __init__(self, connect: Callable[[], sqlite3.Connection], patience: float) -> None:
         self._connect = connect
         self._patience = patience
-        self._writer = Lock()
+        self._writer = RLock()
+        self._holder: int | None = None
         self._connection: sqlite3.Connection | None = None
 
     @contextmanager
     def turn(self) -> Iterator[None]:
         """The exclusive right to write."""
-        deadline = time.monotonic() + self._patience
-        if not self._writer.acquire(timeout=self._patience):
-            raise busy(self._patience)
+        deadline, here = time.monotonic() + self._patience, get_ident()
+        if self._holder == here:
+            raise busy(self._patience)  # asked for inside a turn, as by a handler of signals
         try:
+            if not self._writer.acquire(timeout=self._patience):
+                raise busy(self._patience)
+            self._holder = here
             if self._connection is None:
                 self._connection = self._connect()
             pause = 0.000_25
@@ -51,12 +55,19 @@ class Turnstile:
                     pause = min(2 * pause, 0.004)
             yield
         finally:
-            # A signal may end the rollback; the lock is given back all the same.
+            # A signal may end the rollback; the lock is given back all the same. It may also come between the lock and
+            # the line after it: only the lock itself knows whose it is. Nothing is called before it is given back, for
+            # signals come after calls.
             try:
-                if self._connection is not None:
+                if self._connection is not None and self._holder == here:
                     self._connection.rollback()
             finally:
-                self._writer.release()
+                if self._holder == here:
+                    self._holder = None
+                try:  # noqa: SIM105
+                    self._writer.release()
+                except RuntimeError:
+                    pass
 
     def close(self) -> None:
         """Lets go of the database; the next turn opens it again."""

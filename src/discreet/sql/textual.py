@@ -156,7 +156,8 @@ def _searched(call: Call, arguments: Sequence[Shaped]) -> Node:
     if sought is not None:
         return no_longer(text, TRIES // max(1, len(sought)))
     lengths = [typed(exp.Length(this=argument.node.copy()), "integer") for argument in arguments]
-    return guarded(exp.LTE(this=binary(exp.Mul, *lengths), expression=exp.Literal.number(TRIES)), text)
+    product = binary(exp.Mul, lengths[0], lengths[1])
+    return guarded(exp.LTE(this=product, expression=exp.Literal.number(TRIES)), text)
 
 
 def _matched(name: str) -> Function:

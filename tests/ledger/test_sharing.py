@@ -58,6 +58,17 @@ def test_what_was_paid_for_before_stays_with_who_paid(ledger: Ledger, place: Pla
     assert ledger.check().sound
 
 
+def test_what_a_study_was_answered_stays_free_for_it_where_all_share_again(ledger: Ledger, place: Place) -> None:
+    ledger.keep_answers(HEALTH, per="study")
+    assert answered(ledger, FLU, "q", b"1") == b"1"
+    ledger.keep_answers(HEALTH, per="dataset")
+    assert answered(place.open(), BOB, "q", b"x") == b"1"
+    assert ledger.spent(HEALTH) == PureDP("0.0625")
+    assert answered(ledger, COVID, "q", b"2") == b"2"
+    assert answered(ledger, FLU, "q", b"x") == b"2"
+    assert ledger.check().sound
+
+
 def test_a_run_that_ended_without_an_outcome_is_paid_again_in_its_study(ledger: Ledger) -> None:
     ledger.keep_answers(HEALTH, per="study")
     ledger.abandon(ledger.charge(COVID, pure(1, 16), "q"))

@@ -172,12 +172,14 @@ class Charges(Handle):
         return Charge(*told, True, None, run, True, events_from_plain(plain), successor)
 
     def _key(self, books: Books, dataset: Account | None, path: Path, asked: str) -> str:
-        """Under what a question is kept: itself, or where answers are kept per study, itself in that study; what the
-        study was charged for before they were stays its own."""
-        if dataset is None or dataset.answers != PER_STUDY:
-            return asked
+        """Under what a question is kept: itself, or where answers are kept per study, itself in that study. What a study
+        was answered stays free for it whenever that changes: where all share, until there is an answer for all."""
+        kept = study_key(asked, path)
         _, earlier = self._last_attempt(books, path[0], asked)
-        return asked if earlier is not None and earlier.path[:2] == path[:2] else study_key(asked, path)
+        if dataset is not None and dataset.answers == PER_STUDY:
+            return asked if earlier is not None and earlier.path[:2] == path[:2] else kept
+        _, own = self._last_attempt(books, path[0], kept) if earlier is None and len(path) > 1 else (1, None)
+        return asked if own is None or books.release(own.sequence) is None else kept
 
     def _last_attempt(self, books: Books, dataset: str, asked: str) -> tuple[int, ChargeRow | None]:
         """The last time that a question was charged, and how often it was."""

@@ -172,8 +172,8 @@ class Charges(Handle):
         return Charge(*told, True, None, run, True, events_from_plain(plain), successor)
 
     def _key(self, books: Books, dataset: Account | None, path: Path, asked: str) -> str:
-        """Under what a question is kept: itself, or where answers are kept per study, itself in that study. What a study
-        was answered stays free for it whenever that changes: where all share, until there is an answer for all."""
+        """Under what a question is kept: itself, or where answers are kept per study, itself in that study. What was
+        answered to a study stays free for it whenever that changes: where all share, until there is one for all."""
         kept = study_key(asked, path)
         _, earlier = self._last_attempt(books, path[0], asked)
         if dataset is not None and dataset.answers == PER_STUDY:

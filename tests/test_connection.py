@@ -281,6 +281,24 @@ def same_rows(parts: Path) -> list[Any]:
     return [parts, first, parts.parent / "link.parquet", pyarrow.dataset.dataset(str(first))]
 
 
+@pytest.mark.parametrize("first", ["folder", "dataset", "arrow"])
+def test_what_became_of_the_first_files_gives_no_other_table_their_answers(
+    first: str, books: Callable[..., Session], parts: Path
+) -> None:
+    whole = {"folder": parts, "dataset": parts, "arrow": pyarrow.dataset.dataset(str(parts))}[first]
+    with books(whole, table="visits", **({"dataset": "d"} if first == "dataset" else {})) as session:
+        session.sql(COUNT, epsilon=1)
+    for _ in range(2):
+        with books(parts / "a.parquet", table="visits") as session:
+            assert session.price(COUNT, epsilon=1).stored == (_ == 1)
+            part = session.sql(COUNT, epsilon=1).rows
+    (parts / "deep" / "b.parquet").unlink()
+    with books(parts / "a.parquet", table="visits") as session:
+        assert session.sql(COUNT, epsilon=1).rows == part
+    with books(parts.parent / "link.parquet", table="visits") as session:
+        assert not session.price(COUNT, epsilon=1).stored
+
+
 @pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 0), (0, 3), (0, 0), (1, 1)])
 def test_a_part_is_not_answered_with_what_the_whole_was_asked(
     one: int, other: int, books: Callable[..., Session], parts: Path

@@ -67,6 +67,8 @@ __all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "lo
 
 _SAID = ("data", "unit", "question", "plan", "ledger", "answer", "rows")
 _VALUES = (str, int, float, bool, NoneType, date, datetime)
+_NUMBER = re.compile(r"[0-9]{1,4300}(?:/[0-9]{1,4300})?", re.ASCII)
+"""As `loss_to_json` writes numbers; others, as one with a large exponent, take for ever to read."""
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
@@ -307,7 +309,10 @@ def loss_to_json(loss: Loss) -> dict[str, str]:
 
 def loss_from_json(record: dict[str, str]) -> Loss:
     """The loss that `loss_to_json` wrote."""
-    numbers = {name: Fraction(value) for name, value in record.items() if name != "kind"}
+    texts = {name: value for name, value in record.items() if name != "kind"}
+    if not all(isinstance(value, str) and _NUMBER.fullmatch(value) for value in texts.values()):
+        raise InvalidArgument("loss", record, "of whole numbers and fractions, as texts", "give it unchanged")
+    numbers = {name: Fraction(value) for name, value in texts.items()}
     match record.get("kind"), sorted(numbers):
         case "pure", ["epsilon"]:
             return PureDP(numbers["epsilon"])

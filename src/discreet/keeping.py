@@ -6,6 +6,7 @@ PosixPath('/data/visits.csv.ledger')
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -90,15 +91,12 @@ def opened_account(
     return opened
 
 
-def files_apart(ledger: Ledger, dataset: str, own: Sequence[str], paths: Iterable[Path]) -> str:
-    """The files of a table, `own` are its sources and `paths` where they are, if the books of its data set began with
-    other files that are still there: what was asked of a folder was not asked of a file in it. A file that was moved or
-    linked is the same."""
+def files_apart(ledger: Ledger, dataset: str, own: Sequence[str]) -> str:
+    """The files of a table, `own` are its sources, where a data set is in several and this table is not all of it: what
+    was asked of a folder was not asked of a file in it. Decided by what the books say, not by what lies there now."""
     files = [source for source in own if source.startswith("file:")]
     if not files or [*ledger.sources().values()].count(dataset) < 2:
         return ""
-    first = ledger.first_source(dataset) or ""
-    is_other = first.startswith("file:") and first != own[0]
-    there = marks(Path(first.removeprefix("file:"))) if is_other else frozenset()
-    here = frozenset[tuple[int, int]]().union(*map(marks, paths))
-    return " ".join(files) if there and there != here else ""
+    # Files that are given one by one, as by an Arrow dataset, may be others the next time.
+    is_whole = own[0] == files[0] and own[0] in ledger.same_files(dataset)
+    return "" if is_whole else json.dumps(files)

@@ -102,7 +102,7 @@ class Session:
             self._custody = Custody.of(self._ledger, place, key)
             below = [name for name in (study, analyst) if name is not None]
             self._account = opened_account(self._ledger, dataset, budget, unit, sources, below, new)
-            self._files_apart = files_apart(self._ledger, self._account[0], own, engine.paths(catalog.tables[0].name))
+            self._files_apart = files_apart(self._ledger, self._account[0], own)
             self._counter = Counter(self._ledger, self._account, budget, unit, self._custody, ledger is not None)
         except BaseException:
             self._ledger.close()

@@ -194,6 +194,10 @@ def test_a_number_that_is_none_is_not_taken_for_null() -> None:
     "wrong",
     [
         {"loss": {"kind": "pure", "epsilon": "1/0"}},
+        {"loss": {"kind": "pure", "epsilon": "1e999999999"}},
+        {"loss": {"kind": "approx", "epsilon": "1", "delta": "1e-99999999"}},
+        {"loss": {"kind": "pure", "epsilon": 0.5}},
+        {"loss": {"kind": "pure", "epsilon": "9" * 5000}},
         {"loss": []},
         {"events": None},
         {"events": [7]},

@@ -18,7 +18,7 @@ from discreet.core.errors import Unsupported
 from discreet.session import Session
 from discreet.sql import bands, effort, keys, parse_expressions, planner
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.effort import MOST_LAWS, MOST_MEASURES, MOST_NODES, MOST_SUMS
+from discreet.sql.effort import MOST_LAWS, MOST_MEASURES, MOST_NODES, MOST_SEARCHES, MOST_SUMS
 from discreet.sql.functions import weight
 from discreet.sql.parse import parse
 from discreet.sql.parse_expressions import HEAVIEST
@@ -75,11 +75,14 @@ def test_a_price_takes_work_in_proportion_to_the_question() -> None:
 def test_what_would_take_long_to_plan_is_refused_before_anything_is_calibrated() -> None:
     laws = "SUM(CASE WHEN c = 'a' THEN 1{:03d} WHEN c = 'b' THEN 7 ELSE 0 END)"
     conditions = " AND ".join(f"x <> {number}" for number in range(MOST_NODES // 3))
+    searched = ", ".join(f"COUNT_IF(a AND {place} < 30) AS n{place}" for place in range(MOST_SEARCHES + 1))
     questions = {
         "different aggregates": aggregates("SUM(x + {0}) + SUM(x - {0})", MOST_MEASURES // 2 + 1),
         "sums and quantiles": aggregates("STDDEV(x + {})", MOST_SUMS // 3 + 1),
         "declared values": aggregates(laws, MOST_LAWS + 1),
         "parts": f"SELECT COUNT(*) AS n FROM t WHERE {conditions}",
+        "looks for": aggregates("COUNT_IF(c LIKE '%{}_b%')", MOST_SEARCHES + 1),
+        "unwritten texts": f"SELECT {searched} FROM (SELECT CONTAINS(c, UPPER(c)) AS a FROM t)",
     }
     for reason, text in questions.items():
         with opened(PEOPLE, dc.Row(), **{**FACTS, "max_rows": None}) as session, counted() as work:

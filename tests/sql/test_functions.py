@@ -105,6 +105,7 @@ STRETCHED = call("replace", TEXT, Literal("a", "text"), Literal("c" * 999, "text
         (call("contains", TEXT, call("left", TEXT, Literal(1_000, "integer"))), 10_000),
         (call("replace", TEXT, Literal("b" + "a" * 999, "text"), Literal("", "text")), 10_000),
         (call("split_part", TEXT, Literal("b" + "a" * 999, "text"), Literal(2, "integer")), 10_000),
+        (call("split_part", TEXT, Literal(",", "text"), Literal(2, "integer")), 1_000_000),
         (call("starts_with", TEXT, TEXT), None),
     ],
     ids=lambda value: value.function if isinstance(value, Call) else str(value),

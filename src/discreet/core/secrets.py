@@ -30,7 +30,7 @@ __all__ += ["redacted", "server_of"]
 HIDDEN = "…"
 _WORDS = (
     r"password|passwd|passphrase|secret|token|credential|(?:api|account|access|shared|private|encryption)[._-]?key"
-    r"|requirepass|scram_(?:client|server)_key|\b(?:x-(?:amz|goog)-)?signature|(?<![a-z0-9])(?:pass|pwd|pw|sig|sas)(?![a-z0-9])"
+    r"|requirepass|scram_(?:client|server)_key|\bx-(?:amz|goog)-signature|(?<![a-z0-9])(?:pass|pwd|pw|sig|sas)(?![a-z0-9])"
 )
 _BEFORE, _AFTER = 40, 60
 """So many characters a name may have before a word and after it."""

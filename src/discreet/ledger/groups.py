@@ -56,30 +56,36 @@ class Groups(Generic[T]):
         self._begin = begin
         self._patience = patience
         self._mutex = Lock()
-        self._led = False
+        self._leader: _Ticket[T] | None = None
         self._waiting: deque[_Ticket[T]] = deque()
 
     @contextmanager
     def turn(self) -> Iterator[T]:
         """The exclusive right to write, among the threads of this process; when it returns all is committed."""
-        ticket = self._admitted()
-        if ticket.shared is None:
-            yield from self._lead()
-            return
+        ticket = _Ticket[T]()
+        interrupted = LedgerUnavailable("a writer was interrupted", "ask again")
         try:
+            self._admit(ticket)
+            if ticket.shared is None:
+                yield from self._lead(interrupted)
+                return
             yield ticket.shared
         finally:
+            # Whenever a signal came: who leads waits for this one no longer, and the lead is passed on.
             ticket.done.set()
-            ticket.over.wait()
+            if ticket.shared is not None:
+                ticket.over.wait()
+            else:
+                self._leave(ticket)
         if ticket.failure is not None:
             raise ticket.failure
 
-    def _admitted(self) -> _Ticket[T]:
-        ticket = _Ticket[T]()
+    def _admit(self, ticket: _Ticket[T]) -> None:
+        """Returns when the ticket is called: to write in the transaction of another one, or to lead."""
         with self._mutex:
-            if not self._led:
-                self._led = True
-                return ticket
+            if self._leader is None:
+                self._leader = ticket
+                return
             self._waiting.append(ticket)
         if not ticket.called.wait(self._patience):
             with self._mutex:
@@ -87,11 +93,20 @@ class Groups(Generic[T]):
                     self._waiting.remove(ticket)
                     raise busy(self._patience)
             ticket.called.wait()
-        return ticket
 
-    def _lead(self) -> Iterator[T]:
+    def _leave(self, ticket: _Ticket[T]) -> None:
+        """The ticket waits no longer; if it has the lead, the next one has it."""
+        with self._mutex:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if self._leader is ticket:
+                self._leader = self._waiting.popleft() if self._waiting else None
+                if self._leader is not None:
+                    self._leader.called.set()
+
+    def _lead(self, interrupted: LedgerUnavailable) -> Iterator[T]:
         followers: list[_Ticket[T]] = []
-        failure: Exception | None = LedgerUnavailable("a writer was interrupted", "ask again")
+        failure: Exception | None = interrupted
         try:
             with self._begin() as shared:
                 start = time.monotonic()
@@ -112,10 +127,6 @@ class Groups(Generic[T]):
             for ticket in followers:
                 ticket.failure = failure
                 ticket.over.set()
-            with self._mutex:
-                self._led = bool(self._waiting)
-                if self._waiting:
-                    self._waiting.popleft().called.set()
 
     def _next(self) -> _Ticket[T] | None:
         with self._mutex:

@@ -261,14 +261,17 @@ class Ledger(Charges):
             pairs = outranked(books.accounts())
         return [(a.path, a.budget, b.path, b.budget) for a, b in pairs if a.budget is not None and b.budget is not None]
 
-    def first_source(self, dataset: str) -> str | None:
-        """The source with which a data set was opened; None if there is no such data set."""
-        with self._reading() as books:
-            for entry in pages(books, 0):
-                content = entry.content
-                if content["kind"] == "open" and [*content["account"]] == [dataset]:
-                    return str(content["source"])
-        return None
+    def same_files(self, dataset: str) -> set[str]:
+        """The sources in which a data set is as a whole: the first file or folder that it was in, and those that the
+        steward attached with a note, as of a file that was moved."""
+        found: set[str] = set()
+        first = ""
+        for entry in self.entries():
+            content = entry.content
+            if content["kind"] in ("open", "attach") and content["account"][0] == dataset and content.get("source"):
+                first = first or (content["source"] if content["source"].startswith("file:") else "")
+                found |= {content["source"]} if content.get("note") else set()
+        return found | {first}
 
     def sources(self) -> dict[str, str]:
         """All sources, with the data sets they belong to."""

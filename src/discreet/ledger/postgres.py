@@ -186,8 +186,10 @@ class _Transaction:
         books = PostgresBooks(self.connection)
         try:
             books.fetch(self.queue, look)
-        except Exception as error:
-            self.failure = error
+        except BaseException as error:
+            # After an interrupt nobody knows whether it was sent: nothing more is written in this transaction.
+            again = LedgerUnavailable("another writer was interrupted in the same transaction", "ask again")
+            self.failure = error if isinstance(error, Exception) else again
             raise
         self.queue.clear()
         return books

@@ -60,12 +60,12 @@ class ServerRuns:
         """Says that it is over; nothing if it was not claimed."""
         with self._shared():
             if run in self._claimed:
-                self._claimed.discard(run)
-                self._held.discard(run)
-                # A connection that is gone has no lock any more.
+                # A connection that is gone has no lock any more. Crossed out last: an interrupt leaves none locked.
                 with suppress(psycopg.Error):
                     if self._connection is not None:
                         self._connection.execute(GIVEN_BACK, (self._number(run),))
+                self._claimed.discard(run)
+                self._held.discard(run)
 
     def is_alive(self, run: str) -> bool:
         """Whether some process, this one too, has claimed it and lives."""

@@ -13,6 +13,9 @@ from a handful.
 where they push a condition down through projections, or pull subqueries up. So a column that is used twice in each of
 many subqueries is refused as it would be in one expression; what is aggregated is computed once.
 
+**Searches** that may take as many comparisons as `textual.TRIES` for one row are counted in the same way, over the
+whole question: together they are what one person's text can make an engine do.
+
 >>> from discreet.sql.catalog import Column, Table
 >>> from discreet.sql.plan import Call, Measure
 >>> rows = Filter(Scan(Table("t", (Column("x", "real"),))), Call("is null", (Ref("x", "real"),), "boolean"))
@@ -22,7 +25,7 @@ many subqueries is refused as it would be in one expression; what is aggregated 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from discreet.core.errors import Unsupported
 from discreet.sql.functions import weight
@@ -44,8 +47,10 @@ from discreet.sql.plan import (
 )
 from discreet.sql.relations import columns_of
 from discreet.sql.statistics import Statistic
+from discreet.sql.textual import is_slow
 
-__all__ = ["MOST_LAWS", "MOST_MEASURES", "MOST_NODES", "MOST_SUMS", "check_effort", "nodes", "written_out"]
+__all__ = ["MOST_LAWS", "MOST_MEASURES", "MOST_NODES", "MOST_SEARCHES", "MOST_SUMS"]
+__all__ += ["check_effort", "nodes", "searches", "written_out"]
 
 MOST_NODES = 10_000
 """Of a plan. The longest question of TPC-H has 200; 10,000 take about four seconds."""
@@ -57,6 +62,10 @@ MOST_LAWS = 50
 """Different lists of declared values with noise of their own: a hundredth of a second each, for long lists a tenth."""
 
 
+MOST_SEARCHES = 20
+"""Searches of a question that may each take `textual.TRIES` comparisons for one row: about two seconds together."""
+
+
 def check_effort(aggregate: Aggregate, statistics: tuple[Statistic, ...], ranks: int) -> None:
     """Refuse a question whose plan would take long, or whose expressions would be large if they were written out."""
     many = nodes(aggregate)
@@ -65,6 +74,11 @@ def check_effort(aggregate: Aggregate, statistics: tuple[Statistic, ...], ranks:
     if written_out(aggregate) > HEAVIEST:
         reason = "an expression would be too large with the columns of its subqueries written out"
         raise Unsupported("this question", reason, "use what a subquery computes fewer times")
+    many = searches(aggregate)
+    if many > MOST_SEARCHES:
+        reason = f"it looks for long, open or unwritten texts in others {many:,} times, more than {MOST_SEARCHES}"
+        remedy = "look for shorter ones, without both % and _, or ask several questions"
+        raise Unsupported("this question", reason, remedy)
     many = len(statistics) + ranks
     if many > MOST_SUMS:
         reason = f"it needs {many:,} sums and quantiles, more than {MOST_SUMS}"
@@ -111,6 +125,52 @@ def _weighed(relation: Relation) -> tuple[dict[str, int], int]:
             names, parts = columns_of(relation), [(columns_of(part), *_weighed(part)) for part in inputs]
             heavy = {name: max(columns[of[place]] for of, columns, _ in parts) for place, name in enumerate(names)}
             return heavy, max(heaviest for _, _, heaviest in parts)
+
+
+def searches(aggregate: Aggregate) -> int:
+    """How many slow searches a question makes of one row, with columns written out."""
+    columns, total = _searched(aggregate.input)
+    return total + _in_all(aggregate.keys, columns) + _in_all(aggregate.measures, columns)
+
+
+def _searched(relation: Relation) -> tuple[dict[str, int], int]:
+    """The slow searches in each column of a relation, written out, and those of its conditions."""
+    match relation:
+        case Scan():
+            return {}, 0
+        case Filter(below, predicate):
+            columns, total = _searched(below)
+            return columns, total + _slow(predicate, columns)
+        case Project(below, shown):
+            columns, total = _searched(below)
+            return {column.name: _searches(column, columns) for column in shown}, total
+        case Features(below, keys, measures):
+            columns, total = _searched(below)
+            return {}, total + _in_all(keys, columns) + _in_all(measures, columns)
+        case Join(left, right):
+            (ours, one), (theirs, other) = _searched(left), _searched(right)
+            return {**theirs, **ours}, one + other
+        case Union(inputs):
+            names, parts = columns_of(relation), [(columns_of(part), *_searched(part)) for part in inputs]
+            made = {name: max(c.get(of[place], 0) for of, c, _ in parts) for place, name in enumerate(names)}
+            return made, sum(total for _, _, total in parts)
+
+
+def _in_all(made: Iterable[Named | Measure], columns: Mapping[str, int]) -> int:
+    return sum(_searches(column, columns) for column in made)
+
+
+def _searches(column: Named | Measure, columns: Mapping[str, int]) -> int:
+    expression = column.expression if isinstance(column, Named) else column.argument
+    return 0 if expression is None else _slow(expression, columns)
+
+
+def _slow(expression: Expression, columns: Mapping[str, int]) -> int:
+    if isinstance(expression, Ref):
+        return columns.get(expression.name, 0)
+    if isinstance(expression, Literal):
+        return 0
+    return int(is_slow(expression)) + sum(_slow(argument, columns) for argument in expression.arguments)
 
 
 def _heavy(column: Named | Measure, columns: Mapping[str, int]) -> int:

@@ -157,7 +157,7 @@ def _copies(call: Call) -> list[int]:
     """How often each argument stands in the SQL, or is computed: engines take some conditions apart."""
     copies: tuple[int, ...] = FUNCTIONS[call.function].copies
     source = call.arguments[0].type
-    if is_slow(call):
+    if is_slow(call) or call.function == "split_part":
         copies = (2,)
     elif call.function == "in":
         written = all(isinstance(choice, Literal) for choice in call.arguments[1:])

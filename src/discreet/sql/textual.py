@@ -6,7 +6,8 @@ longer; `growth` says by how much, so that no query can ask for far more memory 
 No value may decide whether an engine has memory and time enough. So a text that is made longer is NULL where it could
 have more than `MOST` characters, given the lengths of the texts it is made of; the engine then does not make it. And
 where one text is looked for in another (LIKE, CONTAINS, REPLACE, SPLIT_PART), engines may compare it at every place: as
-many characters as the product of both lengths. Where that could be more than `TRIES`, the result is NULL.
+many characters as the product of both lengths. Where that could be more than `TRIES`, the result is NULL; and it is
+where a text of more than `MOST_SPLIT` characters would be split.
 
 >>> from discreet.sql.functions import call, render
 >>> from discreet.sql.plan import Ref
@@ -55,6 +56,8 @@ WRITTEN = 40
 """No number, date or condition is longer as text."""
 TRIES = 10_000_000
 """Comparisons of characters that looking for a text in another may take for one row."""
+MOST_SPLIT = 1_000_000
+"""Characters of a text that is split: engines make a list of all its parts, each of which takes some 45 bytes."""
 SHORT = 64
 """Characters of what is looked for without a limit on the text: that takes so many times as long as reading it."""
 
@@ -149,12 +152,12 @@ def _sought(call: Call) -> str | None:
 
 def _searched(call: Call, arguments: Sequence[Shaped]) -> Node:
     """The text in which something is looked for; NULL where that could take more than `TRIES` comparisons."""
-    text = arguments[0].node
-    if not is_slow(call):
-        return text
-    sought = _sought(call)
-    if sought is not None:
-        return no_longer(text, TRIES // max(1, len(sought)))
+    text, sought = arguments[0].node, _sought(call)
+    limits = [MOST_SPLIT] if call.function == "split_part" else []
+    if is_slow(call) and sought is not None:
+        limits.append(TRIES // max(1, len(sought)))
+    if limits or not is_slow(call):
+        return no_longer(text, min(limits)) if limits else text
     lengths = [typed(exp.Length(this=argument.node.copy()), "integer") for argument in arguments]
     product = binary(exp.Mul, lengths[0], lengths[1])
     return guarded(exp.LTE(this=product, expression=exp.Literal.number(TRIES)), text)

@@ -21,6 +21,7 @@ from discreet.sql.canonical import bounds_text, canonical
 from discreet.sql.caps import Caps
 from discreet.sql.dialect import Dialect
 from discreet.sql.effort import check_effort
+from discreet.sql.groups import EXACT
 from discreet.sql.measurement import Measurement
 from discreet.sql.modes import Mode
 from discreet.sql.plan import Expression, Query
@@ -255,8 +256,15 @@ class Asked:
     def statement(self) -> str:
         return self.written()
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether sums are wide at once, at row level: where others could not hold those of 2²⁷ rows."""
+        largest = max((s.bound * s.fineness for s in self.measurement.statistics), default=0)
+        return self.measurement.weights is None and largest > EXACT >> 27
+
     def written(self, wide: bool = False) -> str:
         """What the engine runs; at row level, with `wide` sums only if others could not hold them."""
+        wide = wide or self.is_wide
         cells = [(argument, None if isinstance(rank, Mode) else rank.cells) for argument, rank in self.ranked]
         measurement = self.measurement
         return statement(self.query.aggregate, measurement.statistics, measurement.weights, cells, self.dialect, wide)

@@ -319,7 +319,8 @@ def _private(
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
     columns = facts.declared(name, engine.columns(name))
-    return Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name), disjoint=given.disjoint)
+    table = Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name), disjoint=given.disjoint)
+    return replace(table, is_view=engine.is_view(name))
 
 
 def _how(engine: _Engine, name: str, csv: Csv | None) -> dict[str, Any]:

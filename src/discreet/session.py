@@ -397,7 +397,8 @@ class Session:
     def _measured(self, asked: Asked) -> Groups:
         """What the engine gives, before any noise."""
         groups = self._groups(asked, asked.statement)
-        return groups if groups.exact else self._groups(asked, asked.written(wide=True))
+        # How many rows a group may have before all are read again does not depend on the question.
+        return groups if groups.exact or asked.is_wide else self._groups(asked, asked.written(wide=True))
 
     def _groups(self, asked: Asked, statement: str) -> Groups:
         measurement = asked.measurement

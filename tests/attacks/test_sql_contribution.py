@@ -11,15 +11,16 @@ tests/sql/test_statement.py, tests/sql/test_quantiles.py.
 import math
 import random
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.attacks import faults, sql_faults
+from tests.attacks import faults, sql_faults, statement_faults
 from tests.attacks.register import attack
-from tests.attacks.sql_neighbours import both, exact, largest_cuts, opened, strain
+from tests.attacks.sql_neighbours import Exact, both, exact, largest_cuts, opened, strain
 from tests.sql import faults as planted
 
 import discreet as dc
@@ -359,3 +360,24 @@ def test_units_are_told_apart_as_the_engine_joins_them(owners: pa.Array) -> None
         rows, units = found.totals([("a",)], largest_cuts(found.measurement))
         assert rows == [table.num_rows * G * H]
         assert units == [sum(found.groups.by_groups.values()) * G * H]
+
+
+SAMPLED = ["SELECT * FROM t WHERE random() < 0.001", "SELECT * FROM t TABLESAMPLE bernoulli(0.1 PERCENT)"]
+
+
+@pytest.mark.parametrize("body", SAMPLED)
+@attack(13, 18, finds=[statement_faults.views_taken_for_tables], body=SAMPLED[0])
+def test_a_view_that_samples_is_read_once(tmp_path: Path, body: str) -> None:
+    """A person with 2,000 rows, of which a view shows some two, others each time."""
+    texts = ["SELECT c, COUNT(*) AS n, SUM(x) AS s FROM v GROUP BY c", "SELECT MEDIAN(x) AS m FROM v"]
+    facts: dict[str, Any] = {"bounds": {"x": (0, 1)}, "values": {"c": [f"c{i}" for i in range(5)]}, "table": "v"}
+    found: dict[int, list[list[Exact]]] = {}
+    for many in (0, 2_000):
+        with duckdb.connect(str(tmp_path / f"{many}.duckdb")) as file:
+            file.execute("CREATE TABLE t (who INTEGER, c VARCHAR, x INTEGER)")
+            file.execute(f"INSERT INTO t SELECT 7, 'c' || (i % 5), 1 FROM range({many}) AS r(i)")
+            file.execute(f"CREATE VIEW v AS {body}")
+        with opened(tmp_path / f"{many}.duckdb", ledger=tmp_path / f"books{many}", **facts) as session:
+            found[many] = [[exact(session, text) for _ in range(40)] for text in texts]
+    for empty, full in zip(found[0], found[2_000], strict=True):
+        assert max(strain(empty[0], one) for one in full) <= 1

@@ -93,6 +93,7 @@ class DuckDB(Tables[Held]):
         self._alone = threads is None
         self._paths: list[Path] = []
         self._databases: dict[Path, str] = {}
+        self._views: set[str] = set()
         self._lock = Lock()
         self._cancelled = False
         self._forked = False
@@ -216,6 +217,10 @@ class DuckDB(Tables[Held]):
         if not self._is_same(held):
             raise self._changed(table)
         return held.written
+
+    def is_view(self, table: str) -> bool:
+        """Whether it is a view of a DuckDB file."""
+        return table in self._views
 
     def paths(self, table: str) -> tuple[Path, ...]:
         """The files its rows are in; none for a frame."""
@@ -412,13 +417,15 @@ class DuckDB(Tables[Held]):
             self._execute(f"ATTACH {text(str(path))} AS {quoted(alias)} (READ_ONLY)")
             self._databases[path] = alias
         listed = self._execute(
-            f"SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = {text(alias)} UNION ALL "
-            f"SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = {text(alias)} AND NOT internal"
+            f"SELECT schema_name, table_name, false FROM duckdb_tables() WHERE database_name = {text(alias)} UNION ALL "
+            f"SELECT schema_name, view_name, true FROM duckdb_views() WHERE database_name = {text(alias)} "
+            "AND NOT internal"
         )
-        named = [pair for pair in listed if pair[1].lower() == table.lower()]
+        named = [one for one in listed if one[1].lower() == table.lower()]
         if len(named) != 1:
-            remedy = nearest(table, sorted(name for _, name in listed))
+            remedy = nearest(table, sorted(name for _, name, _ in listed))
             raise InvalidArgument("table", table, f"the name of one table or view in {path.name}", remedy)
+        self._views |= {table} if named[0][2] else set()
         rows = f"FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
         # A collation of theirs would make two people one, or two groups: texts are equal if their bytes are.
         texts = [quoted(name) for name, kind, *_ in self._execute(f"DESCRIBE {rows}") if kind == "VARCHAR"]

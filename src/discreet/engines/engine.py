@@ -67,6 +67,9 @@ class Engine(Protocol):
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types; columns of types that queries cannot use are left out."""
 
+    def is_view(self, table: str) -> bool:
+        """Whether its rows are computed whenever it is read, and may be others each time."""
+
     def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the columns that are left out."""
 

@@ -174,6 +174,10 @@ class Postgres(Tables[_Held]):
         """Functions that a view uses and that may read tables of which the catalogs know nothing."""
         return self._of(table).unseen
 
+    def is_view(self, table: str) -> bool:
+        """Whether it is a view, or reads some."""
+        return bool(self._of(table).definition)
+
     def definition(self, table: str) -> str:
         """The schema and name, since the books of a table are those of its parts and views too, and a digest of what a
         view says; refused if that, or a column, is something else by now."""

@@ -162,6 +162,10 @@ class Spark(Tables[_Held]):
         """What the books know it by: itself, then the files and folders that it reads."""
         return self._of(table).sources
 
+    def is_view(self, table: str) -> bool:
+        """Whether it is a view or a frame."""
+        return bool(self._of(table).definition)
+
     def definition(self, table: str) -> str:
         """Where the table is, since its books are also those of views and frames over the same files, and a digest of
         what those say; refused if that, or a column, is something else by now, or a view reads what lies elsewhere."""

@@ -71,6 +71,10 @@ class Tables(Generic[H]):
         """Names and types from the schema and what was declared, never from private rows; what public ones hold."""
         return self._of(table).columns
 
+    def is_view(self, table: str) -> bool:
+        """Whether its rows are computed whenever it is read."""
+        return False
+
     def omitted(self, table: str) -> tuple[tuple[str, str], ...]:
         """Names and types of the columns that queries cannot use."""
         return self._of(table).omitted

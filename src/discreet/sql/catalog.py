@@ -108,6 +108,8 @@ class Table:
     """The most rows of a public or linked table that a join lets one row meet; joins leave out the others."""
     disjoint: bool = False
     """Whether the steward knows that no row of it is a row of another private table too."""
+    is_view: bool = False
+    """Whether its rows are computed whenever it is read, and may be others each time."""
 
     def __post_init__(self) -> None:
         names = [column.name.lower() for column in self.columns]

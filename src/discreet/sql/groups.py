@@ -27,7 +27,7 @@ import numpy as np
 from discreet.sql.caps import G, H
 from discreet.sql.statistics import Statistic
 
-__all__ = ["CELLS", "OF_UNITS", "Bucketed", "Groups", "Key", "released", "twins"]
+__all__ = ["CELLS", "EXACT", "OF_UNITS", "Bucketed", "Groups", "Key", "released", "twins"]
 
 OF_UNITS = ("CAST(t AS BIGINT)", "CAST(t AS BIGINT) * g", "g")
 """What `tally.py` wants summed over units, besides the octave of their rows."""

@@ -108,10 +108,11 @@ def limits_in(relation: Relation) -> frozenset[tuple[str, int]]:
 
 
 def is_plain(relation: Relation) -> bool:
-    """Whether the relation is a table, filtered and projected: cheap to read, and the same each time."""
+    """Whether the relation is a table, filtered and projected: cheap to read, and the same each time. A view is not:
+    one that samples would have other rows when they are added up than when their units were weighed."""
     while isinstance(relation, Filter | Project):
         relation = relation.input
-    return isinstance(relation, Scan)
+    return isinstance(relation, Scan) and not relation.table.is_view
 
 
 def columns_of(relation: Relation) -> tuple[str, ...]:

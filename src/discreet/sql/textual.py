@@ -42,7 +42,8 @@ from discreet.sql.signature import (
     unknown,
 )
 
-__all__ = ["PASSING", "TEXTUAL", "fitting", "growth", "is_lost", "is_slow", "limits", "measured", "no_longer"]
+__all__ = ["PASSING", "SEARCHES", "TEXTUAL", "fitting", "growth", "is_lost", "is_slow", "limits", "measured"]
+__all__ += ["no_longer"]
 
 TEXT: tuple[Type, ...] = ("text",)
 LONGEST = 1_000_000
@@ -52,6 +53,8 @@ MOST = 100_000
 """Characters of the longest text that joining and replacing make: a block of 2,048 such rows still fits in memory."""
 PASSING = ("concat", "replace", "lower", "upper", "trim", "ltrim", "rtrim", "skip", "split_part")
 """Functions whose text has no more characters than their texts have, but for what joining and replacing add."""
+SEARCHES = ("like", "contains", "replace", "split_part")
+"""Functions that look for one text in another."""
 WRITTEN = 40
 """No number, date or condition is longer as text."""
 TRIES = 10_000_000
@@ -133,7 +136,7 @@ def _like(call: Call, arguments: Sequence[Shaped]) -> Node:
 
 def is_slow(call: Call) -> bool:
     """Whether a function may take as many comparisons as `TRIES` for one row."""
-    if call.function not in ("like", "contains", "replace", "split_part"):
+    if call.function not in SEARCHES:
         return False
     sought = _sought(call)
     if sought is None:

@@ -34,6 +34,7 @@ from discreet.sql.dialect import Dialect
 from discreet.sql.functions import call
 from discreet.sql.plan import Expression, Features, Filter, Join, Literal, Named, Project, Ref, Relation, Scan, Union
 from discreet.sql.relations import columns_of
+from discreet.sql.textual import SEARCHES
 
 __all__ = ["LEAST", "MOST", "MOST_CARRIED", "carried", "longest_text", "narrowed", "types_of", "widest"]
 
@@ -41,6 +42,8 @@ MOST = 1 << 26
 """Characters that one row becomes in one column: comparing or changing them takes about a tenth of a second."""
 LEAST = 256
 """Characters that a text may have in any case: no key of a table worth joining is longer."""
+LOOKED_FOR = 4
+"""What a search counts like on engines that compare what is looked for at every place: as so many texts."""
 MOST_CARRIED = 1 << 24
 """Bytes of all texts that one row carries: Spark with a gigabyte of memory is lost at ten times as many."""
 
@@ -74,36 +77,39 @@ def narrowed(relation: Relation) -> Relation:
 def longest_text(relation: Relation, read: Iterable[Expression], dialect: Dialect) -> int | None:
     """The most bytes that a text of a table may have where these expressions are read from a relation; None for any
     number."""
-    texts = carried(relation) + sum(_made(expression, kept=True) for expression in read)
+    looked = 0 if dialect.free_texts else LOOKED_FOR
+    texts = carried(relation, looked) + sum(_made(expression, looked, kept=True) for expression in read)
     return None if texts <= dialect.free_texts else max(LEAST, MOST_CARRIED // texts)
 
 
-def carried(relation: Relation) -> int:
-    """How many texts a relation makes of one row of a table."""
+def carried(relation: Relation, looked: int = 0) -> int:
+    """How many texts a relation makes of one row of a table; a text that another one is looked for in counts as many as
+    `looked`."""
     match relation:
         case Scan():
             return 0
         case Filter(below, predicate):
-            return carried(below) + _made(predicate)
+            return carried(below, looked) + _made(predicate, looked)
         case Project(below, columns):
-            return carried(below) + sum(_made(column.expression, kept=True) for column in columns)
+            return carried(below, looked) + sum(_made(c.expression, looked, kept=True) for c in columns)
         case Features(below, keys, measures):
             read = [key.expression for key in keys] + [m.argument for m in measures if m.argument is not None]
-            return carried(below) + sum(_made(expression, kept=True) for expression in read)
+            return carried(below, looked) + sum(_made(expression, looked, kept=True) for expression in read)
         case Join(left, right, on):
-            return carried(left) + carried(right) + len(on)
+            return carried(left, looked) + carried(right, looked) + len(on)
         case Union(inputs):
-            return max(map(carried, inputs))
+            return max(carried(part, looked) for part in inputs)
 
 
-def _made(expression: Expression, kept: bool = False) -> int:
+def _made(expression: Expression, looked: int, kept: bool = False) -> int:
     """How many texts an expression makes of columns. A column itself counts where it is `kept`, and not where it is
     compared."""
     if isinstance(expression, Ref):
         return int(kept and expression.type == "text")
     if isinstance(expression, Literal):
         return 0
-    return sum(_made(argument, expression.type == "text") for argument in expression.arguments)
+    searched = looked if expression.function in SEARCHES else 0
+    return searched + sum(_made(argument, looked, expression.type == "text") for argument in expression.arguments)
 
 
 def types_of(relation: Relation) -> dict[str, Type]:

@@ -64,6 +64,8 @@ def test_what_a_study_was_answered_stays_free_for_it_where_all_share_again(ledge
     ledger.keep_answers(HEALTH, per="dataset")
     assert answered(place.open(), BOB, "q", b"x") == b"1"
     assert ledger.spent(HEALTH) == PureDP("0.0625")
+    ledger.abandon(ledger.charge(COVID, pure(1, 16), "q"))
+    assert answered(ledger, FLU, "q", b"x") == b"1"
     assert answered(ledger, COVID, "q", b"2") == b"2"
     assert answered(ledger, FLU, "q", b"x") == b"2"
     assert ledger.check().sound

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.sql.expressions import COLUMNS, ENGINE, KINDS, Maker, table
 from tests.sql.reference import evaluate
 
 from discreet.core.errors import Unsupported
+from discreet.engines.postgres_dialect import PostgresDialect
 from discreet.sql.functions import FUNCTIONS, admit, call, cast, interval, render, weight
 from discreet.sql.intervals import Interval
 from discreet.sql.parse_expressions import DEEPEST
@@ -270,3 +272,11 @@ def test_numbers_and_dates_are_brought_to_one_type_by_casts_in_the_plan() -> Non
     assert call("<", Ref("n", "integer"), Ref("x", "real")).arguments[0] == Call("cast", (Ref("n", "integer"),), "real")
     compared = call("=", Ref("d", "date"), Literal("2020-01-01", "text"))
     assert compared.arguments[1] == Literal(datetime.date(2020, 1, 1), "date")
+
+
+def test_how_long_a_text_becomes_is_computed_in_64_bits() -> None:
+    """Two texts of which one grows 900 times: with lengths of 32 bits the product itself would overflow."""
+    grown = call("replace", TEXT, Literal("a", "text"), Literal("b" * 900, "text"))
+    shown = PostgresDialect().text(render(call("concat", grown, Ref("t", "text"))))
+    assert "* 900" in shown
+    assert not re.search(r"(?<!CAST\()LENGTH\([^()]*\) \* 900", shown)

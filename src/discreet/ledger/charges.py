@@ -178,7 +178,9 @@ class Charges(Handle):
         _, earlier = self._last_attempt(books, path[0], asked)
         if dataset is not None and dataset.answers == PER_STUDY:
             return asked if earlier is not None and earlier.path[:2] == path[:2] else kept
-        _, own = self._last_attempt(books, path[0], kept) if earlier is None and len(path) > 1 else (1, None)
+        if earlier is not None and books.release(earlier.sequence) is not None:
+            return asked
+        _, own = self._last_attempt(books, path[0], kept)
         return asked if own is None or books.release(own.sequence) is None else kept
 
     def _last_attempt(self, books: Books, dataset: str, asked: str) -> tuple[int, ChargeRow | None]:

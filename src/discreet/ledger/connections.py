@@ -173,8 +173,10 @@ class Connections(Generic[C]):
 
     def _resume(self) -> None:
         self._forking = False
-        self._change.notify_all()
-        self._lock.release()
+        # Not held, where a signal came before it was.
+        with suppress(RuntimeError):
+            self._change.notify_all()
+            self._lock.release()
 
 
 def busy(patience: float) -> LedgerUnavailable:
@@ -188,7 +190,11 @@ _hushed: list[tuple[Connections[Any], bool]] = []
 
 def _before_fork() -> None:
     _forking.acquire()
-    _hushed.extend((pool, pool._hush()) for pool in list(_POOLS))
+    for pool in list(_POOLS):
+        # Python forks all the same if a signal comes here: whoever was not seen to be quiet is taken for busy.
+        _hushed.append((pool, False))
+        with suppress(BaseException):
+            _hushed[-1] = pool, pool._hush()
 
 
 def _after_fork_in_parent() -> None:

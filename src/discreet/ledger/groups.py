@@ -31,6 +31,8 @@ __all__ = ["Groups"]
 
 MOST = 64
 """Parts of one transaction."""
+PAUSE = 1.0
+"""Seconds between two looks whether a leader is through that did not say so."""
 LONGEST = 0.05
 """Seconds after which a transaction takes in no more parts: writers of other processes wait for it too."""
 
@@ -44,9 +46,12 @@ class _Ticket(Generic[T]):
         self.called = Event()
         self.shared: T | None = None
         """The transaction to write in; None for who is to lead the next one."""
+        self.leader: _Ticket[T] | None = None
         self.done = Event()
         self.over = Event()
         self.failure: Exception | None = None
+        self.finished = False
+        """Whether its writer is through. Set without a call, so that no signal comes before it."""
 
 
 class Groups(Generic[T]):
@@ -67,14 +72,15 @@ class Groups(Generic[T]):
         try:
             self._admit(ticket)
             if ticket.shared is None:
-                yield from self._lead(interrupted)
+                yield from self._lead(ticket, interrupted)
                 return
             yield ticket.shared
         finally:
             # Whenever a signal came: who leads waits for this one no longer, and the lead is passed on.
+            ticket.finished = True
             ticket.done.set()
             if ticket.shared is not None:
-                ticket.over.wait()
+                self._wait_for_commit(ticket, interrupted)
             else:
                 self._leave(ticket)
         if ticket.failure is not None:
@@ -83,16 +89,31 @@ class Groups(Generic[T]):
     def _admit(self, ticket: _Ticket[T]) -> None:
         """Returns when the ticket is called: to write in the transaction of another one, or to lead."""
         with self._mutex:
-            if self._leader is None:
+            if self._leader is None or self._leader.finished:
                 self._leader = ticket
                 return
             self._waiting.append(ticket)
-        if not ticket.called.wait(self._patience):
+        if ticket.called.wait(self._patience):
+            return
+        with self._mutex:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+                raise busy(self._patience)
+        # It was taken from those who wait, and is called, unless a signal came in between.
+        while not ticket.called.wait(PAUSE):
             with self._mutex:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
+                if self._leader is ticket:
+                    return
+                if self._leader is None or self._leader.finished:
                     raise busy(self._patience)
-            ticket.called.wait()
+
+    def _wait_for_commit(self, ticket: _Ticket[T], interrupted: LedgerUnavailable) -> None:
+        """Returns when the transaction is over that the ticket wrote in; it counts as `interrupted` if its leader is
+        through and did not say how it ended."""
+        while not ticket.over.wait(PAUSE):
+            if ticket.leader is not None and ticket.leader.finished and not ticket.over.is_set():
+                ticket.failure = interrupted
+                return
 
     def _leave(self, ticket: _Ticket[T]) -> None:
         """The ticket waits no longer; if it has the lead, the next one has it."""
@@ -104,7 +125,7 @@ class Groups(Generic[T]):
                 if self._leader is not None:
                     self._leader.called.set()
 
-    def _lead(self, interrupted: LedgerUnavailable) -> Iterator[T]:
+    def _lead(self, leader: _Ticket[T], interrupted: LedgerUnavailable) -> Iterator[T]:
         followers: list[_Ticket[T]] = []
         failure: Exception | None = interrupted
         try:
@@ -116,9 +137,9 @@ class Groups(Generic[T]):
                     if ticket is None:
                         break
                     followers.append(ticket)
-                    ticket.shared = shared
+                    ticket.leader, ticket.shared = leader, shared
                     ticket.called.set()
-                    ticket.done.wait()
+                    _wait_through_signals(ticket.done)
             failure = None
         except Exception as error:
             failure = error
@@ -131,3 +152,16 @@ class Groups(Generic[T]):
     def _next(self) -> _Ticket[T] | None:
         with self._mutex:
             return self._waiting.popleft() if self._waiting else None
+
+
+def _wait_through_signals(done: Event) -> None:
+    """Waits for a writer in this transaction, and raises what came meanwhile only then: it works on the connection of
+    this thread, which must not be closed under it."""
+    came: BaseException | None = None
+    while not done.is_set():
+        try:
+            done.wait()
+        except BaseException as signal:
+            came = came or signal
+    if came is not None:
+        raise came

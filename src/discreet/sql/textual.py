@@ -256,7 +256,9 @@ def fitting(expression: Expression, render: Callable[[Expression], Node]) -> Nod
         return None
     total: Node = exp.Literal.number(0)
     for part in parts:
-        total = exp.Add(this=total, expression=_times(exp.Length(this=render(part)), counts[part]))
+        # Lengths of 32 bits, as some engines have them, would overflow.
+        length = typed(exp.Length(this=render(part)), "integer")
+        total = exp.Add(this=total, expression=_times(length, counts[part]))
     return exp.LTE(this=total, expression=exp.Literal.number(_room(expression)))
 
 

@@ -26,7 +26,7 @@ does not change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from discreet.sql.catalog import Type
@@ -42,8 +42,10 @@ MOST = 1 << 26
 """Characters that one row becomes in one column: comparing or changing them takes about a tenth of a second."""
 LEAST = 256
 """Characters that a text may have in any case: no key of a table worth joining is longer."""
-LOOKED_FOR = 4
-"""What a search counts like on engines that compare what is looked for at every place: as so many texts."""
+NOTHING: Mapping[str, int] = {}
+SLOW = {**dict.fromkeys(SEARCHES, 4), "lower": 64, "upper": 64}
+"""What functions count like, as so many texts, on engines that compare what is looked for at every place and look
+through all pairs of letters for each character."""
 MOST_CARRIED = 1 << 24
 """Bytes of all texts that one row carries: Spark with a gigabyte of memory is lost at ten times as many."""
 
@@ -77,39 +79,38 @@ def narrowed(relation: Relation) -> Relation:
 def longest_text(relation: Relation, read: Iterable[Expression], dialect: Dialect) -> int | None:
     """The most bytes that a text of a table may have where these expressions are read from a relation; None for any
     number."""
-    looked = 0 if dialect.free_texts else LOOKED_FOR
-    texts = carried(relation, looked) + sum(_made(expression, looked, kept=True) for expression in read)
+    slow = NOTHING if dialect.free_texts else SLOW
+    texts = carried(relation, slow) + sum(_made(expression, slow, kept=True) for expression in read)
     return None if texts <= dialect.free_texts else max(LEAST, MOST_CARRIED // texts)
 
 
-def carried(relation: Relation, looked: int = 0) -> int:
-    """How many texts a relation makes of one row of a table; a text that another one is looked for in counts as many as
-    `looked`."""
+def carried(relation: Relation, slow: Mapping[str, int] = NOTHING) -> int:
+    """How many texts a relation makes of one row of a table; `slow` functions count as many more as is said."""
     match relation:
         case Scan():
             return 0
         case Filter(below, predicate):
-            return carried(below, looked) + _made(predicate, looked)
+            return carried(below, slow) + _made(predicate, slow)
         case Project(below, columns):
-            return carried(below, looked) + sum(_made(c.expression, looked, kept=True) for c in columns)
+            return carried(below, slow) + sum(_made(c.expression, slow, kept=True) for c in columns)
         case Features(below, keys, measures):
             read = [key.expression for key in keys] + [m.argument for m in measures if m.argument is not None]
-            return carried(below, looked) + sum(_made(expression, looked, kept=True) for expression in read)
+            return carried(below, slow) + sum(_made(expression, slow, kept=True) for expression in read)
         case Join(left, right, on):
-            return carried(left, looked) + carried(right, looked) + len(on)
+            return carried(left, slow) + carried(right, slow) + len(on)
         case Union(inputs):
-            return max(carried(part, looked) for part in inputs)
+            return max(carried(part, slow) for part in inputs)
 
 
-def _made(expression: Expression, looked: int, kept: bool = False) -> int:
+def _made(expression: Expression, slow: Mapping[str, int], kept: bool = False) -> int:
     """How many texts an expression makes of columns. A column itself counts where it is `kept`, and not where it is
     compared."""
     if isinstance(expression, Ref):
         return int(kept and expression.type == "text")
     if isinstance(expression, Literal):
         return 0
-    searched = looked if expression.function in SEARCHES else 0
-    return searched + sum(_made(argument, looked, expression.type == "text") for argument in expression.arguments)
+    made = sum(_made(argument, slow, expression.type == "text") for argument in expression.arguments)
+    return made + slow.get(expression.function, 0)
 
 
 def types_of(relation: Relation) -> dict[str, Type]:

@@ -217,7 +217,7 @@ def test_a_renamed_class_or_a_better_planner_sells_nothing_again(monkeypatch: py
 def test_the_data_is_touched_after_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(ROWS, **FACTS) as session:
         order: list[str] = []
-        honest, charge = session._engine.run, Ledger.charge
+        honest, charge = session._engine.run, Ledger._charge
 
         def run(statement: str) -> Any:
             order.append("run")
@@ -229,7 +229,7 @@ def test_the_data_is_touched_after_the_charge(monkeypatch: pytest.MonkeyPatch) -
             return made
 
         session._engine.run = run
-        monkeypatch.setattr(Ledger, "charge", charged)
+        monkeypatch.setattr(Ledger, "_charge", charged)
         session.sql(COUNT, epsilon=1)
         assert order == ["charge", "run"]
 

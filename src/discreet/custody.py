@@ -71,7 +71,7 @@ class Custody:
             ledger.expect(noted.head)
         if noted is None or noted.key != key.public:
             ledger.register(key.public)
-        custody.remember(ledger.seen)
+        custody.remember(ledger.head())
         return custody
 
     def files(self, ledger: Ledger) -> list[Path]:

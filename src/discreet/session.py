@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -409,10 +410,11 @@ class Session:
     def close(self) -> None:
         """Let go of the engine and the books."""
         self._closed = True
-        self._engine.close()
-        self._ledger.close()
-        if self._clear is not None:
-            self._clear()
+        with ExitStack() as closing:
+            if self._clear is not None:
+                closing.callback(self._clear)
+            closing.callback(self._ledger.close)
+            closing.callback(self._engine.close)
 
     def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Asked:
         return self._question(text, epsilon, error).planned().prepared()

@@ -21,6 +21,7 @@ from discreet.sql import (
     selection,
     textual,
     units,
+    widths,
 )
 from discreet.sql import statement as statements
 from discreet.sql.measurement import Measurement
@@ -75,6 +76,16 @@ def lists_of_any_size() -> Any:
 def texts_of_any_length() -> Any:
     """What one row becomes in a join is limited in rows, and not in what they hold."""
     return patch.object(statements, "narrowed", lambda relation: relation)
+
+
+def joins_measured_one_at_a_time() -> Any:
+    """A join that matches once repeats nothing, whatever it is joined to."""
+    original = widths._limits
+
+    def limits(relation: Any) -> list[int]:
+        return [] if getattr(relation, "most", None) == 1 else original(relation)
+
+    return patch.object(widths, "_limits", limits)
 
 
 def rows_of_any_width() -> Any:

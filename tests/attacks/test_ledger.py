@@ -32,12 +32,21 @@ def absent_standby(place: PostgresPlace) -> Iterator[None]:
     """Commits wait for a standby that is not there."""
     setting = "ALTER SYSTEM {} synchronous_standby_names", "SELECT pg_reload_conf()"
     place.server.execute(f"{setting[0].format('SET')} = 'nobody'", setting[1])
-    _until(lambda: place.rows("SHOW synchronous_standby_names") == [("nobody",)])
+    _until(lambda: _waits(place))
     try:
         yield
     finally:
         place.server.execute(setting[0].format("RESET"), setting[1])
         _until(lambda: place.rows("SHOW synchronous_standby_names") == [("",)])
+
+
+def _waits(place: PostgresPlace) -> bool:
+    """Whether a commit waits. Sessions know of a setting before the process does that decides about waiting."""
+    heard: list[str | None] = []
+    with closing(psycopg.connect(place.server.url(), autocommit=True)) as session:
+        session.add_notice_handler(lambda notice: heard.append(notice.message_primary))
+        cancelled(place, lambda: session.execute("SELECT pg_logical_emit_message(true, 'waits', '')"))
+    return any("synchronous replication" in (message or "") for message in heard)
 
 
 def _until(holds: Callable[[], bool]) -> None:

@@ -122,3 +122,14 @@ def test_what_is_computed_of_texts_grows_the_less_the_more_rows_there_are() -> N
                 session._ask(text, 1, None)
     assert widest(MOST_ROWS) == LEAST
     assert MOST_GROWN == 10 * MOST_ROWS
+
+
+@attack(38, finds=[statement_faults.joins_measured_one_at_a_time])
+def test_what_is_joined_once_to_repeated_rows_is_repeated_too() -> None:
+    """The analyst orders the joins: a text that comes after the join that repeats is limited like one before it."""
+    people = {"who": np.array([1, 2]), "c": ["a", "a"]}
+    bodies = ["b" * (widest(MATCHES) + 1), "b", "b", "b", "b"]
+    tables = {"p": {"code": ["a"] * 5, "doc": np.arange(5)}, "docs": {"id": np.arange(5), "body": bodies}}
+    text = "SELECT COUNT(body) AS n FROM t JOIN p ON p.code = t.c JOIN docs ON docs.id = p.doc"
+    with opened(people, public=tables, max_matches={"p": MATCHES}) as session:
+        assert _counted(session, text) == 8

@@ -249,6 +249,9 @@ def test_decimal_commas_and_dates_are_declared(tmp_path: Path) -> None:
     ]
     exact = parsed(path, types=types | {"cost": Decimals.of(15, 2)}, csv=dc.Csv(decimal=",", date="%d.%m.%Y"))
     assert [row[1] for row in exact] == [123450, 200, None]
+    path.with_name("years.csv").write_text("who,day\n1,01.02.26\n2,1.2.2026\n3,01.02.0026\n4,01.02.20261\n")
+    years = parsed(path.with_name("years.csv"), types={"day": "date"}, csv=dc.Csv(date="%d.%m.%Y"))
+    assert [str(row[1]) for row in years] == ["None", "2026-02-01", "0026-02-01", "None"]
     for wrong in ({"encoding": "no such"}, {"delimiter": ",,"}, {"decimal": "x"}, {"date": "day"}):
         with pytest.raises(InvalidArgument):
             dc.Csv(**wrong)

@@ -291,3 +291,14 @@ class Lost(Warehouse):
 def test_a_connection_that_is_lost_is_no_answer() -> None:
     with pytest.raises(EngineUnavailable):
         Ibis(Lost("trino")).run("SELECT 1")
+
+
+class Slow(Warehouse):
+    def raw_sql(self, statement: str) -> Any:
+        raise TimeoutError("too slow")
+
+
+def test_want_of_time_is_no_lost_connection() -> None:
+    """How long a statement takes may be due to the data: it is a failure like any other, and is stored as one."""
+    with pytest.raises(TimeoutError):
+        Ibis(Slow("trino")).run("SELECT 1")

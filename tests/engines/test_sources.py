@@ -332,3 +332,13 @@ def test_a_range_of_keys_is_read_whatever_stands_in_their_place(kind: str, odd: 
         counts = dict(session.sql(asked, epsilon=1000).rows)
         # 2.6 is read as 3.
         assert counts == {1: 1, 2: 1, 3: 1 + (odd == "2.6")}
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_moments_of_pandas_with_a_zone_are_read_as_utc(zone: str) -> None:
+    moments = pd.Series(pd.to_datetime(["2026-01-31 12:00", None, "1900-01-01 00:00"], utc=True)).dt.tz_convert(zone)
+    engine = DuckDB()
+    engine.add("visits", pd.DataFrame({"who": [1, 2, 3], "at": moments}))
+    assert [(c.name, c.type) for c in engine.columns("visits")] == [("who", "integer"), ("at", "timestamp")]
+    shown = engine.run('SELECT CAST("at" AS VARCHAR) FROM "visits" ORDER BY who')
+    assert [row[0] for row in shown] == ["2026-01-31 12:00:00", None, "1900-01-01 00:00:00"]

@@ -8,7 +8,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, Place, opened, pure
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.losses import PureDP
-from discreet.ledger import Charge, Ledger, LedgerUnavailable
+from discreet.ledger import Charge, Ledger, LedgerUnavailable, charges
 from discreet.ledger.notation import canonical, digest
 
 
@@ -43,6 +43,25 @@ def test_a_run_that_ended_without_an_outcome_is_paid_for_again(place: Place, end
     assert later.charge(ANN, pure(1, 16), "q").payload == b"42"
     assert later.spent(HEALTH) == PureDP("0.125")
     assert later.check().sound
+
+
+@pytest.mark.parametrize("end", ["too large", "not stored"])
+def test_a_run_whose_outcome_is_not_stored_is_over(place: Place, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it, and the next one is charged."""
+    ledger = opened(place.open())
+    charge = ledger.charge(ANN, pure(1, 16), "q")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "_complete", _full)
+        patch.setattr(charges, "LONGEST_PAYLOAD", 8)
+        with pytest.raises((InvalidArgument, LedgerUnavailable)):
+            ledger.complete(charge, b"42" if end == "not stored" else b"4" * 9)
+    again = ledger.charge(ANN, pure(1, 16), "q")
+    assert (again.own, again.fresh) == (True, True)
+    assert ledger.spent(HEALTH) == PureDP("0.125")
+
+
+def _full(*_: object) -> None:
+    raise LedgerUnavailable("the disk is full", "make room")
 
 
 def test_a_run_that_was_paid_for_again_stores_nothing_any_more(place: Place) -> None:

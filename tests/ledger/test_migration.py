@@ -122,6 +122,39 @@ def test_who_dies_between_leaves_closed_books_that_are_moved_again(
     assert new.open().charge(ANN, pure(1, 16), "new").fresh
 
 
+def test_books_that_arrived_are_not_copied_again_when_they_went_elsewhere(tmp_path: Path) -> None:
+    old, new = SQLitePlace(tmp_path, ExitStack()), SQLitePlace(tmp_path, ExitStack(), "new.db")
+    with Ledger(old.store()) as ledger:
+        opened(ledger)
+    moved(old, new)
+    for file in tmp_path.glob("new.db*"):
+        file.rename(tmp_path / file.name.replace("new", "elsewhere"))
+    with pytest.raises(InvalidArgument, match="wherever they are now"):
+        moved(old, new)
+    with Ledger(old.store()) as ledger:
+        assert ledger.check().sound
+        with pytest.raises(LedgerUnavailable, match="moved to"):
+            ledger.charge(ANN, pure(1, 8), "a")
+
+
+def test_who_dies_before_the_old_books_know_of_the_arrival_moves_again(
+    places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = places
+
+    def dying(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "_settle", dying)
+        with pytest.raises(KeyboardInterrupt):
+            moved(old, new)
+    assert new.open().charge(ANN, pure(1, 16), "new").fresh
+    moved(old, new)
+    kinds = [entry.content["kind"] for entry in old.open().entries()]
+    assert kinds[-2:] == ["move", "settle"]
+
+
 def test_a_copy_that_differs_is_not_taken_over(places: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = places
 

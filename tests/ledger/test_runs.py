@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from tests.ledger.places import ANN, HEALTH, PostgresPlace, SQLitePlace, opened, pure
@@ -103,3 +105,13 @@ def test_a_lock_of_somebody_else_is_a_run(file: SQLitePlace, monkeypatch: pytest
     ledger = opened(file.open())
     monkeypatch.setattr(fcntl, "lockf", taken)
     assert ledger._store.runs.is_alive("some run")
+
+
+def test_a_closed_ledger_opens_no_file_again(tmp_path: Path) -> None:
+    ledger = opened(SQLitePlace(tmp_path, ExitStack()).open())
+    ledger.charge(ANN, pure(1, 16), "q")
+    ledger.close()
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(LedgerUnavailable, match="closed"):
+        ledger.charge(ANN, pure(1, 16), "another")
+    assert len(os.listdir("/proc/self/fd")) == len(before)

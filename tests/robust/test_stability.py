@@ -94,7 +94,7 @@ def test_refusals_say_what_they_cost() -> None:
 
 @pytest.mark.parametrize(
     ("argument", "values"),
-    [("epsilon", (0, "1e-9", "1e-6")), ("delta", (1, 0, 0)), ("rule", (1, "1e-6", "best"))],
+    [("epsilon", (0, "1e-9", "1e-6")), ("delta", (1, 0, 0)), ("delta", (1, "1e-80", 0)), ("rule", (1, "1e-6", "best"))],
     ids=str,
 )
 def test_bad_parameters_are_refused(argument: str, values: tuple[object, ...]) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from discreet import InvalidArgument
 from discreet.robust import workers as workers_module
-from discreet.robust.nursery import MOST
+from discreet.robust.nursery import DEEPEST_LABEL, MOST, read, written
 from discreet.robust.workers import Limits, Workers
 
 SEEN: list[int] = []
@@ -410,3 +410,13 @@ def test_texts_of_arrow_reserve_no_more_memory_than_they_take() -> None:
     [reserved] = run(megabytes_reserved, [0], limits=Limits(seconds=600, memory=1 << 32, workers=1))
     assert isinstance(reserved, float)
     assert reserved < 256
+
+
+def test_labels_in_labels_end_somewhere() -> None:
+    """Whatever reads, compares and writes them later must not come to the end of the stack for one block's answer."""
+    label: object = "x"
+    for _ in range(DEEPEST_LABEL):
+        label = (label,)
+    assert read(written(label)) == label
+    with pytest.raises(ValueError, match="deep"):
+        read(written((label,)))

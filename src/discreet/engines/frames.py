@@ -175,6 +175,9 @@ def _pandas(values: Any, guess: bool, exact: bool) -> Any:
         return _objects(array.categories.tolist(), guess, exact).take(pyarrow.array(codes, mask=codes < 0))
     if kind.name.startswith("str"):
         return _objects(list(array), False, exact) if kind.storage == "python" else pyarrow.array(array)
+    if kind.kind == "M" and getattr(kind, "tz", None) is not None:
+        # Moments as numpy has them: in UTC, with NaT for NULL.
+        return _numpy(values.to_numpy(dtype=f"datetime64[{kind.unit}]"), guess, exact)
     return pyarrow.array(array) if hasattr(array, "__arrow_array__") else str(kind)
 
 

@@ -188,7 +188,8 @@ class Ibis(Tables[_Held]):
             raise InvalidArgument("statement", statement, "one SELECT", "the engine only reads")
         with self._lock:
             self._check_open()
-            with suppress(ConnectionError, TimeoutError):
+            # Want of time is no lost connection: it may be due to the data.
+            with suppress(ConnectionError):
                 return _rows(self._backend.raw_sql(statement))
         raise EngineUnavailable(LOST)
 

@@ -104,7 +104,8 @@ def csv_by_table(given: Csv | Mapping[str, Csv] | None, first: str, names: Seque
 
 @dataclass(frozen=True)
 class FileState:
-    """What a file was: its size and time, by which a change is suspected, and its digest, which settles it."""
+    """What a file was: its size and time, and its digest for where the time is another. A file written anew with the
+    same size and time is taken for unchanged; questions read the rows that were registered either way."""
 
     size: int
     modified: int

@@ -150,6 +150,8 @@ def taken(path: Path, files: Files, how: Csv, folder: Path, tell: bool = False) 
     place = os.open(folder / REGISTRATION, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     with os.fdopen(place, "w", encoding="utf-8") as file_of_record:
         json.dump(record, file_of_record, indent=2)
+        file_of_record.flush()
+        os.fsync(file_of_record.fileno())
     told = parsed.faults.told(path.name)
     if tell:
         _tell(told)

@@ -2,13 +2,15 @@
 
 >>> spelled("cost", "real", Csv(decimal=","))[-62:]
 'THEN REPLACE(REPLACE("cost", \\'.\\', \\'\\'), \\',\\', \\'.\\') END AS "cost"'
->>> spelled("day", "date", Csv(date="%d.%m.%Y"))
-'CAST(CAST(TRY_STRPTIME("day", \\'%d.%m.%Y\\') AS DATE) AS VARCHAR) AS "day"'
+>>> spelled("day", "date", Csv(date="%d.%m.%y"))
+'CAST(CAST(TRY_STRPTIME("day", \\'%d.%m.%y\\') AS DATE) AS VARCHAR) AS "day"'
 >>> spelled("day", "text", Csv(date="%d.%m.%Y"))
 '"day"'
 """
 
 from __future__ import annotations
+
+import re
 
 from discreet.engines.records import Csv
 from discreet.engines.schema import quoted, text
@@ -30,9 +32,18 @@ def spelled(name: str, kind: Type | None, csv: Csv) -> str:
         return f"CASE WHEN REGEXP_FULL_MATCH({column}, {text(_COMMA)}) THEN {number} END AS {column}"
     if kind in ("date", "timestamp") and csv.date is not None:
         moment = f"TRY_STRPTIME({column}, {text(csv.date)})"
+        if "%Y" in csv.date:
+            # DuckDB takes 26 for the year 26.
+            moment = f"CASE WHEN REGEXP_FULL_MATCH({column}, {text(_shape(csv.date))}) THEN {moment} END"
         within = f"CAST({moment} AS DATE)" if kind == "date" else moment
         return f"CAST({within} AS VARCHAR) AS {column}"
     return column
+
+
+def _shape(pattern: str) -> str:
+    """What texts of a pattern of `strptime` look like, as far as years of four digits go."""
+    directives = re.split(r"(%-?.)", pattern)
+    return "".join("[0-9]{4}" if part == "%Y" else r"[\s\S]+" if part[:1] == "%" else r"[\s\S]*" for part in directives)
 
 
 def kind_of_values(name: str) -> str:

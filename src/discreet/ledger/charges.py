@@ -200,19 +200,21 @@ class Charges(Handle):
         """Stores the release for the charge, unless there is one, and returns the one that is stored: only that may be
         shown. On return it is on the disk. `statement` is the digest of what a certificate says of it
         (`attestation.claims`): it is written with the release, both or neither."""
-        if not isinstance(payload, bytes) or len(payload) > LONGEST_PAYLOAD:
-            raise InvalidArgument("payload", type(payload), f"bytes, at most {LONGEST_PAYLOAD}", "serialise it")
         if not charge.own:
             raise InvalidArgument("charge", charge, "one that its caller is to run", "wait for whoever runs it")
         try:
+            if not isinstance(payload, bytes) or len(payload) > LONGEST_PAYLOAD:
+                raise InvalidArgument("payload", type(payload), f"bytes, at most {LONGEST_PAYLOAD}", "serialise it")
             stored = self._complete(charge, payload, statement)
         except LedgerUnavailable as failure:
             first = "" if isinstance(failure, CommitUnknown) else f"{failure.remedy}; "
             raise LedgerUnavailable(failure.reason, f"{first}{NOT_STORED}") from None
+        finally:
+            # Stored or not, the run is over: whoever asks again must not wait for it.
+            self._store.runs.release(charge.run)
         if stored is None:
             reason = "this run was taken for dead, and the question was charged again"
             raise LedgerUnavailable(reason, "ask again: what the later run gave is shown")
-        self._store.runs.release(charge.run)
         return stored
 
     def ask(

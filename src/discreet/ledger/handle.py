@@ -66,8 +66,21 @@ def _assert_grown(books: Books, seen: Head) -> None:
             )
 
 
+def lasting_head(books: Books) -> Head:
+    """The last entry that these books have wherever they go: only the old ones say that they arrived elsewhere."""
+    last = _last_shared(books)
+    return Head(0, "") if last is None else last.head
+
+
+def _last_shared(books: Books) -> Entry | None:
+    last = books.last()
+    if last is not None and '"kind":"settle"' in last.text and last.content.get("kind") == "settle":
+        return books.entry(last.sequence - 1)
+    return last
+
+
 def _assert_open(books: Books) -> None:
     """That the books were not moved elsewhere."""
-    last = books.last()
+    last = _last_shared(books)
     if last is not None and '"kind":"move"' in last.text and last.content.get("kind") == "move":
         raise LedgerUnavailable(f"its books were moved to {last.content.get('to')}", "use those")

@@ -44,7 +44,7 @@ from discreet.ledger.attestation import confirm, entry_of
 from discreet.ledger.caps import assert_within, outranked
 from discreet.ledger.charges import PER_STUDY, Charges
 from discreet.ledger.errors import LedgerDamaged
-from discreet.ledger.handle import LONGEST_TEXT
+from discreet.ledger.handle import LONGEST_TEXT, lasting_head
 from discreet.ledger.notation import (
     Path,
     account_path,
@@ -293,9 +293,10 @@ class Ledger(Charges):
         return charges_under(self.entries(), account_path(account))
 
     def head(self) -> Head:
-        """The last entry. Whoever notes it elsewhere can later prove that nothing up to it was changed or removed."""
+        """The last entry; of books that were moved, the last that went with them. Whoever notes it elsewhere can later
+        prove that nothing up to it was changed or removed."""
         with self._reading() as books:
-            return books.head()
+            return lasting_head(books)
 
     def check(self, anchor: Head | None = None) -> Report:
         """Reads all the books again: the chain, every account's sums from the events, every release, every table.

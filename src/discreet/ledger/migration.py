@@ -11,7 +11,8 @@
 Two copies that both admit charges would allow spending twice. So the old books are closed first, durably, by an entry
 `move` that says where they go; a ledger that ends with one refuses whatever would write. Then all entries are copied
 with their hashes, in one transaction, followed by an entry `arrive`; it is committed only if all of it checks. Whoever
-dies in between leaves closed books and an empty place, and moves them to the same place again.
+dies in between leaves closed books and an empty place, and moves them to the same place again. Last, an entry `settle`
+in the old books names the arrival: from then on they are never copied again, wherever the new ones go.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ __all__ = ["migrate"]
 def migrate(source: Store, target: Store, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Report:
     """Moves the books of the source to the target, which must be empty; what a check of them there found.
 
-    From then on the source answers and charges nothing. After a failure, move to the same target again.
+    From then on the source answers and charges nothing. After a failure, move to the same target again; books that
+    arrived are not moved a second time.
     """
     _assert_sound(check(source))
     with target.reading() as books:
@@ -46,6 +48,7 @@ def migrate(source: Store, target: Store, *, clock: Callable[[], datetime] = lam
             _assert_sound(examine(books, left, Verifier()))
     report = check(target, left)
     _assert_sound(report)
+    _settle(source, target, left, clock)
     return report
 
 
@@ -55,14 +58,28 @@ def _left(source: Store, target: Store, arrived: bool, clock: Callable[[], datet
         last = books.last()
         if last is None:
             raise InvalidArgument("source", source.address, "a ledger with entries", "give the one to move")
-        if last.content["kind"] == "move":
-            if last.content["to"] != target.address:
-                bound = f"{last.content['to']}, where these books were moved"
-                raise InvalidArgument("target", target.address, bound, "move them from there")
-            return last.head
+        settled = last.content["kind"] == "settle"
+        move = books.entry(last.sequence - 1) if settled else last
+        assert move is not None
+        if move.content["kind"] == "move":
+            if move.content["to"] != target.address or (settled and not arrived):
+                bound = f"{move.content['to']}, where these books were moved"
+                remedy = "use the books that arrived, wherever they are now" if settled else "move them from there"
+                raise InvalidArgument("target", target.address, bound, remedy)
+            return move.head
         if arrived:
             raise _occupied(target)
         return _append(books, {"kind": "move", "to": target.address}, clock)
+
+
+def _settle(source: Store, target: Store, left: Head, clock: Callable[[], datetime]) -> None:
+    """Writes into the source that its books arrived, unless it is written already."""
+    with target.reading() as books:
+        arrival = books.entry(left.sequence + 1)
+        assert arrival is not None
+    with source.writing() as books:
+        if books.head() == left:
+            _append(books, {"kind": "settle", "arrival": arrival.hash}, clock)
 
 
 def _copy(source: Store, books: Books) -> None:

@@ -111,6 +111,7 @@ class FileRuns:
         self.path = path
         self._file: _LockFile | None = None
         self._claimed: set[str] = set()
+        self._closed = False
 
     def claim(self, run: str) -> None:
         """Says that this process runs it, until `release` or the end of the process."""
@@ -149,6 +150,7 @@ class FileRuns:
         for run in [*self._claimed]:
             self.release(run)
         with _guard:
+            self._closed = True
             file, self._file = self._file, None
             if file is not None and _files.get(self.path) is file:
                 file.users -= 1
@@ -158,6 +160,8 @@ class FileRuns:
 
     def _open(self) -> _LockFile:
         """The file, as this process has it open."""
+        if self._closed:
+            raise LedgerUnavailable(f"the ledger {self.path.removesuffix('-runs')} is closed", "open it again")
         file = _files.get(self.path)
         if file is None or file is not self._file:
             self._claimed.clear()

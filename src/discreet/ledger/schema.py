@@ -116,7 +116,7 @@ def record(books: _Chain, version: int, *, clock: Callable[[], datetime] = lambd
     """Adds the entry that the tables are of schema `version` from here on; None for a chain that has not begun, or has
     ended with a move."""
     last = books.last()
-    if last is None or last.content.get("kind") == "move":
+    if last is None or last.content.get("kind") in ("move", "settle"):
         return None
     time = clock().astimezone(UTC).isoformat(timespec="microseconds")
     entry = Entry.after(last.head, {"kind": "schema", "from": version - 1, "to": version, "time": time})

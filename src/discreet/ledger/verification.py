@@ -57,6 +57,7 @@ class Verifier:
     releases: dict[int, tuple[int, str]] = field(default_factory=dict)
     """For each charge, the entry of its release and the digest of the payload."""
     moved: bool = False
+    settled: bool = False
     """Whether the books go on elsewhere."""
     schema: int = 1
     """The schema that the tables have at least, by what the chain says."""
@@ -107,8 +108,10 @@ class Verifier:
         follows = content["sequence"] == expected and content["previous"] == self.head.hash
         _assert(follows, "it does not continue the entry before it")
         _assert((content["kind"] == "ledger") == (expected == 1), "a chain begins with its only entry 'ledger'")
+        _assert(not self.settled, "books that arrived elsewhere do not go on")
         _assert(
-            (content["kind"] == "arrive") == self.moved, "books that were moved go on with an arrival, no others do"
+            (content["kind"] in ("arrive", "settle")) == self.moved,
+            "books that were moved go on with an arrival, there or elsewhere, no others do",
         )
         return content
 
@@ -221,6 +224,11 @@ class Verifier:
         """The books go on elsewhere."""
         self.moved = True
 
+    def _settle(self, sequence: int, content: dict[str, Any], books: Books) -> None:
+        """The books arrived elsewhere."""
+        _assert(len(bytes.fromhex(content["arrival"])) == 32, "it names no arrival")
+        self.settled = True
+
     def _arrive(self, sequence: int, content: dict[str, Any], books: Books) -> None:
         """The books go on here."""
         self.moved = False
@@ -244,6 +252,7 @@ _READERS: dict[str, Callable[[Verifier, int, dict[str, Any], Books], None]] = {
     "certify": Verifier._certify,
     "key": Verifier._key,
     "move": Verifier._move,
+    "settle": Verifier._settle,
     "arrive": Verifier._arrive,
     "schema": Verifier._schema,
 }

@@ -79,6 +79,10 @@ def received(channel: socket.socket) -> bytes:
     return _exactly(channel, length)
 
 
+DEEPEST_LABEL = 16
+"""Tuples in tuples of an answer."""
+
+
 def written(value: object) -> bytes:
     """An answer that is no number: text, bytes, a number, None, or a tuple of these; raises for whatever else."""
 
@@ -97,12 +101,15 @@ def written(value: object) -> bytes:
 
 
 def read(message: bytes) -> Any:
-    """What was `written`; raises for whatever else."""
+    """What was `written`; raises for whatever else, and for tuples deeper than anybody needs: what compares and writes
+    them later must not come to the end of the stack."""
 
-    def back(part: Any) -> Any:
+    def back(part: Any, depth: int = 0) -> Any:
+        if depth > DEEPEST_LABEL:
+            raise ValueError("too deep")
         if isinstance(part, dict):
             ((kind, inside),) = part.items()
-            return bytes.fromhex(inside) if kind == "b" else tuple(back(each) for each in inside)
+            return bytes.fromhex(inside) if kind == "b" else tuple(back(each, depth + 1) for each in inside)
         if type(part) not in _PLAIN:
             raise TypeError
         return part

@@ -47,6 +47,8 @@ Rule = Literal["optimal", "book"]
 LEAST_EPSILON = Fraction(1, 1000)
 _BITS = 256
 _ONE = 1 << _BITS
+LEAST_DELTA = Fraction(1, _ONE)
+"""Chances to pass are whole numbers of this: a smaller δ would let nothing pass at any distance."""
 _FAR = 64
 """How many scales of Laplace noise past its threshold a distance is followed: noise never makes up for that."""
 
@@ -61,7 +63,7 @@ class StabilityTest:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", at_least("epsilon", self.epsilon, LEAST_EPSILON))
-        object.__setattr__(self, "delta", probability("delta", self.delta))
+        object.__setattr__(self, "delta", at_least("delta", probability("delta", self.delta), LEAST_DELTA))
         if self.rule not in get_args(Rule):
             raise InvalidArgument("rule", self.rule, "'optimal' or 'book'", "name one of the two")
 

@@ -70,9 +70,10 @@ def narrowed(relation: Relation) -> Relation:
             return Union(tuple(map(narrowed, inputs)))
         case Join(left, right, on, kind, most):
             sides = narrowed(left), narrowed(right)
-            if most is not None and most > 1 and kind in ("inner", "left"):
-                limit = widest(prod(_limits(relation)))
-                sides = _held(sides[0], limit), _held(sides[1], limit)
+            rows = prod(_limits(relation))
+            if rows > 1 and kind in ("inner", "left"):
+                # Also where this join matches once: what it brings is repeated as often as the rows it is joined to.
+                sides = _held(sides[0], widest(rows)), _held(sides[1], widest(rows))
             return Join(*sides, on, kind, most)
 
 

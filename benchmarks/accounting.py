@@ -16,7 +16,7 @@ from typing import Any
 
 from dp_accounting.pld import privacy_loss_distribution as peer
 
-from discreet.accounting import pld
+from discreet.accounting.pld import distribution as pld
 from discreet.core.events import Composed, Event, Gaussian, Laplace, PoissonSampled, Pure, Repeated
 from timing import best_of
 

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from discreet.adversary import audit
-from discreet.adversary.foreign import Program
+from discreet.adversary.auditing.foreign import Program
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import PureDP
 

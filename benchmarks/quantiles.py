@@ -22,9 +22,9 @@ from discreet import Bounds, PureDP
 from discreet.mechanisms import Quantile, Quantiles
 from discreet.noise import Entropy
 from discreet.robust import InterquartileRange, Scale, SmoothSensitivity, TrimmedMean, Unstable, mode
-from discreet.sql.histograms import Cells, Histograms
-from discreet.sql.modes import Mode
-from discreet.sql.quantiles import QuantilePlan, Rank
+from discreet.sql.measuring.modes import Mode
+from discreet.sql.measuring.quantiles import QuantilePlan, Rank
+from discreet.sql.statement.histograms import Cells, Histograms
 from timing import best_of
 
 SIZE = 10**7

@@ -10,7 +10,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.adversary import Audit, audit
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.mechanisms import Laplace
 from discreet.samples import rand_hie
 

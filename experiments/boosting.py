@@ -37,7 +37,7 @@ from discreet.synopses import (
     every,
     ranges,
 )
-from discreet.synopses.measurement import Reading
+from discreet.synopses.noisy_counts import Reading
 from harness import COLOURS, Experiment, Row, points
 
 ETA = 1 / 3

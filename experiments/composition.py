@@ -21,10 +21,10 @@ import altair as alt
 import numpy as np
 
 from curves import epsilon_at, gaussian_delta, response_delta
-from discreet.accounting import pld
 from discreet.accounting.approximate import approximate
 from discreet.accounting.composition import advanced, basic, optimal
 from discreet.accounting.conversions import convert
+from discreet.accounting.pld import distribution as pld
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp
 from discreet.adversary import audit

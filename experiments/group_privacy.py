@@ -18,9 +18,9 @@ import altair as alt
 from scipy.optimize import brentq
 
 from curves import epsilon_at, gaussian_delta, laplace_delta
-from discreet.accounting import pld
 from discreet.accounting.conversions import convert
 from discreet.accounting.group import group
+from discreet.accounting.pld import distribution as pld
 from discreet.accounting.zcdp import zcdp
 from discreet.adversary import audit
 from discreet.core.losses import ApproxDP

@@ -27,8 +27,8 @@ import numpy as np
 
 from discreet.mechanisms import Laplace
 from discreet.noise import optimal_inner
-from discreet.noise.neighbour_set import Choice, ShellLaw, best, mean_errors
-from discreet.noise.shells import Line
+from discreet.noise.neighbour_sets.line import Line
+from discreet.noise.neighbour_sets.sampler import Choice, ShellLaw, best, mean_errors
 from harness import COLOURS, Experiment, Row, deviation
 
 SETS = {

@@ -26,8 +26,8 @@ import numpy as np
 import discreet as dc
 from discreet.noise import system
 from discreet.robust import Centre, Limits
-from discreet.robust.partition import blocks_of
-from discreet.robust.workers import Workers
+from discreet.robust.aggregation.blocks import blocks_of
+from discreet.robust.sandbox.workers import Workers
 from discreet.samples import rand_hie
 from harness import COLOURS, Experiment, Row, points
 

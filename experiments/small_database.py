@@ -24,8 +24,8 @@ from discreet.samples import rand_hie
 from discreet.synopses.candidates import held, misses, multisets, number_of_multisets
 from discreet.synopses.domain import Attribute, Domain
 from discreet.synopses.median import MedianMechanism
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.small_database import SmallDatabase
-from discreet.synopses.workload import Workload
 from harness import ALARM, COLOURS, Experiment, Row, points
 
 BETA = 0.05

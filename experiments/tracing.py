@@ -19,8 +19,8 @@ import altair as alt
 import numpy as np
 from scipy.special import betaincinv, ndtr
 
-from discreet.adversary.fingerprints import FingerprintCode
-from discreet.adversary.tracing import trace_means
+from discreet.adversary.membership.fingerprinting import FingerprintCode
+from discreet.adversary.membership.from_means import trace_means
 from discreet.noise import discrete_gaussian, discrete_laplace, uniform
 from harness import ALARM, COLOURS, Experiment, Row, points
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.session import Session
+from discreet.session.session import Session
 from discreet.sql.catalog import Link
 
 FACTS: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(20, "1e-6")}
@@ -65,7 +65,7 @@ def test_types_of_a_csv_come_from_what_is_declared(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("odd", ["x", "9" * 400, "nan", "\x00", '""', "1,2,3", "é", "-"])
-@pytest.mark.filterwarnings("ignore::discreet.engines.snapshots.FaultyRecords")
+@pytest.mark.filterwarnings("ignore::discreet.engines.duckdb.snapshots.FaultyRecords")
 def test_an_odd_value_changes_neither_columns_nor_success(odd: str, tmp_path: Path) -> None:
     lines = [f"{who},{who % 90},a" for who in range(2000)]
     seen = []

@@ -18,12 +18,12 @@ from tests.engines import postgres_tables, spark_tables
 from tests.ledger import servers
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.estimation.result import Estimate, column_of
 from discreet.ledger import LedgerUnavailable
 from discreet.noise import Entropy
 from discreet.robust import Limits, Unstable
-from discreet.session import Session
+from discreet.session.session import Session
 
 PEOPLE = 120
 QUICK = Limits(seconds=5, workers=2)

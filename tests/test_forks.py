@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet.core.errors import BudgetExceeded
-from discreet.core.processes import Home, folder
+from discreet.core.forks import Home, folder
 from discreet.mechanisms import SparseVector
 
 PARENT = """

@@ -11,11 +11,11 @@ import pytest
 
 import discreet as dc
 from discreet.accounting import account
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.losses import ApproxDP
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql.planner import _gaussian_ratio
+from discreet.session.session import Session
+from discreet.sql.measuring.planner import _gaussian_ratio
 
 PEOPLE, CITIES = 300, ["A", "B", "C", "D"]
 HEAVY = 40

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 import discreet as dc
-from discreet.certificate import verify
-from discreet.engines.duckdb import DuckDB
+from discreet.charging.certificate import verify
+from discreet.core.units import Node
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.noise import Entropy
 from discreet.samples import rand_hie
-from discreet.session import Session
-from discreet.sql import groups
+from discreet.session.session import Session
+from discreet.sql.statement import results as groups
 
 COUNT = "SELECT site, COUNT(*) AS n FROM survey GROUP BY site"
 FACTS: dict[str, Any] = {
@@ -266,7 +267,7 @@ def test_a_pure_budget_uses_pure_noise(survey: dict[str, np.ndarray]) -> None:
 @pytest.mark.parametrize(
     "facts",
     [
-        {"unit": dc.Node()},
+        {"unit": Node()},
         {"unit": dc.User("nobody")},
         {"bounds": {"spendings": (0, 1)}},
         {"values": {"town": [1]}},

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet import asked
-from discreet.asked import Asked
 from discreet.core.errors import AnswerFailed
 from discreet.ledger import Ledger
-from discreet.session import Session
-from discreet.sql import planner
+from discreet.session import sql_question as asked
+from discreet.session.session import Session
+from discreet.session.sql_question import Asked
+from discreet.sql.measuring import planner
 
 ROWS = {"who": np.arange(100), "k": np.array(["a", "b"] * 50)}
 COUNT = "SELECT COUNT(*) AS n FROM t"

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.noise import Entropy
 from discreet.samples import rand_hie
-from discreet.session import Session
-from discreet.sql.caps import G, H
+from discreet.session.session import Session
+from discreet.sql.bounding.clipping_norms import G, H
 from discreet.synopses import Product, Workload
 from discreet.synthesis.request import LIMIT
 

@@ -8,7 +8,7 @@ import discreet as dc
 from discreet.adversary import audit
 from discreet.core.losses import PureDP
 from discreet.noise import Entropy
-from discreet.sql.caps import G, H
+from discreet.sql.bounding.clipping_norms import G, H
 from discreet.synopses import Workload
 from discreet.synopses.synopsis import Weights
 from discreet.synthesis.check import Check, distances

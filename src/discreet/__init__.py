@@ -5,19 +5,22 @@
 (ApproxDP(epsilon=3, delta=1e-06), User(neighbours='add_remove', column='patient_id'))
 
 The mechanisms are in `discreet.mechanisms`, composition and calibration in `discreet.accounting`, the samplers in
-`discreet.noise`, the auditor in `discreet.adversary`.
+`discreet.noise`, the auditor in `discreet.adversary`: all are there after `import discreet`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.connection import Private, connect
+    from discreet import accounting, adversary, ledger, mechanisms, noise, robust, samples, synopses
+    from discreet.charging.certificate import Certificate, verify
+    from discreet.charging.quote import Quote
     from discreet.core.domains import Bounds, Categories
     from discreet.core.errors import (
         AnswerFailed,
         BudgetExceeded,
         DiscreetError,
+        EngineUnavailable,
         EntropyFailure,
         InvalidArgument,
         NotAccountable,
@@ -25,57 +28,97 @@ if TYPE_CHECKING:
     )
     from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
     from discreet.core.mechanism import Mechanism, Release
-    from discreet.core.units import Edge, Event, Node, Row, User
-    from discreet.engines.records import Csv
+    from discreet.core.units import Row, User
+    from discreet.engines.duckdb.csv_records import Csv
+    from discreet.estimation.result import Estimate
+    from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+    from discreet.session.connect import Private, connect
+    from discreet.session.session import Session
+    from discreet.sql.answers.answer import Answer
+    from discreet.synthesis.result import Synthesis
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "charging.certificate": ("Certificate", "verify"),
+    "charging.quote": ("Quote",),
+    "core.domains": ("Bounds", "Categories"),
+    "core.errors": (
+        "AnswerFailed",
+        "BudgetExceeded",
+        "DiscreetError",
+        "EngineUnavailable",
+        "EntropyFailure",
+        "InvalidArgument",
+        "NotAccountable",
+        "Unsupported",
+    ),
+    "core.losses": ("ZCDP", "ApproxDP", "PureDP", "RenyiDP"),
+    "core.mechanism": ("Mechanism", "Release"),
+    "core.units": ("Row", "User"),
+    "engines.duckdb.csv_records": ("Csv",),
+    "estimation.result": ("Estimate",),
+    "ledger.errors": ("LedgerDamaged", "LedgerUnavailable"),
+    "session.connect": ("Private", "connect"),
+    "session.session": ("Session",),
+    "sql.answers.answer": ("Answer",),
+    "synthesis.result": ("Synthesis",),
+}
+"""Where the names are from."""
+_PACKAGES = ("accounting", "adversary", "ledger", "mechanisms", "noise", "robust", "samples", "synopses")
+
 __all__ = [
     "ZCDP",
+    "Answer",
     "AnswerFailed",
     "ApproxDP",
     "Bounds",
     "BudgetExceeded",
     "Categories",
+    "Certificate",
     "Csv",
     "DiscreetError",
-    "Edge",
+    "EngineUnavailable",
     "EntropyFailure",
-    "Event",
+    "Estimate",
     "InvalidArgument",
+    "LedgerDamaged",
+    "LedgerUnavailable",
     "Mechanism",
-    "Node",
     "NotAccountable",
     "Private",
     "PureDP",
+    "Quote",
     "Release",
     "RenyiDP",
     "Row",
+    "Session",
+    "Synthesis",
     "Unsupported",
     "User",
+    "accounting",
+    "adversary",
     "connect",
+    "ledger",
+    "mechanisms",
+    "noise",
+    "robust",
+    "samples",
+    "synopses",
+    "verify",
 ]
-
-
-_HOMES = {
-    "connection": ("Private", "connect"),
-    "core.domains": ("Bounds", "Categories"),
-    "core.losses": ("ZCDP", "ApproxDP", "PureDP", "RenyiDP"),
-    "core.mechanism": ("Mechanism", "Release"),
-    "core.units": ("Edge", "Event", "Node", "Row", "User"),
-    "engines.records": ("Csv",),
-}
-"""Where the names are from; all others are errors."""
 
 
 def __getattr__(name: str) -> Any:
     """Names are loaded when they are asked for: numbers and SQL take a while, and not everybody needs them."""
-    if name not in __all__:
+    if name in _PACKAGES:
+        return import_module(f"discreet.{name}")
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    home = next((home for home, names in _HOMES.items() if name in names), "core.errors")
     globals()[name] = getattr(import_module(f"discreet.{home}"), name)
     return globals()[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__all__", "__doc__", "__name__", "__version__"])

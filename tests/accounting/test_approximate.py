@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, ball, delta, gaussian, laplace, mixture, product, response, worst
 
-from discreet.accounting import account, approximate, convert, pld, pure, renyi, within, zcdp
+from discreet.accounting import account, approximate, convert, pure, renyi, within, zcdp
 from discreet.accounting.approximate import satisfies, separated
+from discreet.accounting.pld import distribution as pld
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, bounded_range, divergence, largest_loss, product
 
-from discreet.accounting import pld
 from discreet.accounting.accountants import account
 from discreet.accounting.filters import Filter
+from discreet.accounting.flattening import parts
 from discreet.accounting.group import group
-from discreet.accounting.parts import parts
+from discreet.accounting.pld import distribution as pld
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.accounting.enclosures import EXACT_BITS, FAINTEST, above, below, finitely_above, total
-from discreet.accounting.sampling import interpolated
 from discreet.accounting.search import crossing, largest, least, logarithm, lowest
+from discreet.accounting.subsampling import interpolated
 from discreet.core.rounding import ball
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction as F
 import pytest
 
 from discreet.accounting import account, approximate, pure, renyi
-from discreet.accounting.parts import neighbours, parts
+from discreet.accounting.flattening import neighbours, parts
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,

@@ -11,8 +11,17 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as peer
 from flint import arb, ctx
 
-from discreet.accounting import pld
-from discreet.core.events import Composed, Event, FixedSizeSampled, Gaussian, Laplace, PoissonSampled, Pure, Repeated
+from discreet.accounting.pld import distribution as pld
+from discreet.core.events import (
+    Composed,
+    Event,
+    FixedSizeSampled,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    Pure,
+    Repeated,
+)
 
 STEPS = Fraction(2**40)
 """A grid so fine that the discrete laws agree with the continuous ones to 20 digits."""

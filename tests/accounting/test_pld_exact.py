@@ -17,9 +17,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from discreet.accounting import pld, pld_laws, pld_query
-from discreet.accounting.pld_grid import Array, Cells, Pmf
-from discreet.accounting.pld_laws import PoissonAdd, PoissonRemove
+from discreet.accounting.pld import distribution as pld
+from discreet.accounting.pld import laws as pld_laws
+from discreet.accounting.pld import queries as pld_query
+from discreet.accounting.pld.grid import Array, Cells, Pmf
+from discreet.accounting.pld.laws import PoissonAdd, PoissonRemove
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from discreet.accounting import pairs, pld
-from discreet.accounting.pld_grid import ULP, Pmf
-from discreet.accounting.pld_laws import Lattice, Mirrored, Normal, PoissonAdd, PoissonRemove, Ramp
-from discreet.accounting.pld_window import convolve
+from discreet.accounting.pld import distribution as pld
+from discreet.accounting.pld import dominating_pairs as pairs
+from discreet.accounting.pld.convolution import convolve
+from discreet.accounting.pld.grid import ULP, Pmf
+from discreet.accounting.pld.laws import Lattice, Mirrored, Normal, PoissonAdd, PoissonRemove, Ramp
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,

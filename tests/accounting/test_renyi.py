@@ -25,7 +25,7 @@ from tests.accounting.brute import (
 
 from discreet.accounting import convert, pure, renyi
 from discreet.accounting.renyi import DEFAULT_ORDERS, HIGHEST_SAMPLED
-from discreet.accounting.sampling import backward_excess
+from discreet.accounting.subsampling import backward_excess
 from discreet.core.errors import InvalidArgument, NotAccountable
 from discreet.core.events import (
     Approximate,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.adversary import Audit, audit
-from discreet.adversary.regions import Region
+from discreet.adversary.auditing.regions import Region
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
 from discreet.core.mechanism import Release

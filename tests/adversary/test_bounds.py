@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from discreet.adversary.bounds import delta_from, epsilon_from, proportion_high, proportion_low, renyi_from, wilson
+from discreet.adversary.auditing.confidence_bounds import (
+    delta_from,
+    epsilon_from,
+    proportion_high,
+    proportion_low,
+    renyi_from,
+    wilson,
+)
 
 
 def upper_tail(k: int, n: int, p: Fraction) -> Fraction:

@@ -14,7 +14,7 @@ import pytest
 
 from discreet import InvalidArgument
 from discreet.adversary import Tables, reconstruct_tables
-from discreet.adversary.blocks import solve
+from discreet.adversary.reconstruction.census_block import solve
 from discreet.mechanisms import Laplace
 
 PAIRS = (("sex", "age"), ("age", "race"), ("sex", "race"))

@@ -6,7 +6,7 @@ import pytest
 
 import discreet as dc
 from discreet.adversary import OfConnection, OfSession, Restricted, difference, margins, track, unsuppress
-from discreet.adversary.chance import power
+from discreet.adversary.reconstruction.chance import power
 from discreet.core.errors import InvalidArgument
 
 PEOPLE = 400

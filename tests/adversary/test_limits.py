@@ -9,8 +9,9 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from discreet import InvalidArgument
-from discreet.adversary import counter_error, least_error, lower_bounds, queries_error
-from discreet.adversary.limits import marginals_error, runs_error
+from discreet.adversary import counter_error, least_error, queries_error
+from discreet.adversary.lower_bounds import formulas as lower_bounds
+from discreet.adversary.lower_bounds.least_error import marginals_error, runs_error
 from discreet.mechanisms import Laplace
 from discreet.synopses import Attribute, Domain, Workload
 

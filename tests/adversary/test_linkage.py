@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom
 
 from discreet.adversary import Items, how_anonymous, intersect, match, uniqueness
-from discreet.adversary.hospitals import FIRST, FIRST_NAMED, KNOWN, QUASI, SECOND, SENSITIVE
-from discreet.adversary.matching import Matching
+from discreet.adversary.linkage.example_hospitals import FIRST, FIRST_NAMED, KNOWN, QUASI, SECOND, SENSITIVE
+from discreet.adversary.linkage.matching import Matching
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms import Laplace
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.adversary.outcomes import encode
+from discreet.adversary.auditing.outcomes import encode
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP

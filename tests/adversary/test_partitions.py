@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from discreet.adversary.outcomes import encode, table_of
-from discreet.adversary.partitions import Cuts, Grid, Met, Partition, Values
-from discreet.adversary.readings import column
+from discreet.adversary.auditing.features import column
+from discreet.adversary.auditing.outcomes import encode, table_of
+from discreet.adversary.auditing.partitions import Cuts, Grid, Met, Partition, Values
 
 STRANGE = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, 5e-324])
 

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.adversary.outcomes import table_of
-from discreet.adversary.readings import combined, fingerprint, hidden, logistic, lowest_bit, residues
+from discreet.adversary.auditing.features import combined, fingerprint, hidden, logistic, lowest_bit, residues
+from discreet.adversary.auditing.outcomes import table_of
 
 
 def read(readings, table):

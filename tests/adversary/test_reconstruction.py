@@ -20,9 +20,9 @@ from discreet.adversary import (
     most_by_chance,
     reconstruct,
 )
-from discreet.adversary.chance import power
-from discreet.adversary.decoding import best_candidate, least_absolute, least_squares
-from discreet.adversary.queries import transform
+from discreet.adversary.reconstruction.chance import power
+from discreet.adversary.reconstruction.decoding import best_candidate, least_absolute, least_squares
+from discreet.adversary.reconstruction.subset_queries import transform
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.noise.entropy import Entropy
 

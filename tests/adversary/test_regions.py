@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from discreet.adversary.claims import claimed_between
-from discreet.adversary.foreign import Program, claimed, loaded
-from discreet.adversary.neighbours import Numbers, worst_pair
-from discreet.adversary.power import Terms
-from discreet.adversary.regions import Region
-from discreet.adversary.tradeoff import border
+from discreet.adversary.auditing.claims import claimed_between
+from discreet.adversary.auditing.foreign import Program, claimed, loaded
+from discreet.adversary.auditing.neighbours import Numbers, worst_pair
+from discreet.adversary.auditing.power import Terms
+from discreet.adversary.auditing.regions import Region
+from discreet.adversary.auditing.tradeoff import border
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.mechanisms import Gaussian, Laplace, NoisyMax

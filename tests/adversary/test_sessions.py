@@ -14,17 +14,17 @@ from tests.sql import faults
 from tests.sql.faults import planted
 
 import discreet as dc
-from discreet.adversary import twins
-from discreet.adversary.sessions import SessionAudit, audit_session, usual_questions
-from discreet.adversary.twins import PROFILES, Maker
+from discreet.adversary.session_audit import neighbouring_tables as twins
+from discreet.adversary.session_audit.audit import SessionAudit, audit_session, usual_questions
+from discreet.adversary.session_audit.neighbouring_tables import PROFILES, Maker
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.session import Session
-from discreet.sql import measurement
+from discreet.session.session import Session
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
-from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement
+from discreet.sql.measuring import measurement
+from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.statement.results import Groups
 
 COUNTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 SUMS = "SELECT city, SUM(cost) AS s FROM visits GROUP BY city"

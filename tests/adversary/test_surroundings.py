@@ -9,14 +9,16 @@ from tests.attacks import audit_faults, sql_faults, statement_faults
 from tests.sql.faults import planted
 
 import discreet as dc
-from discreet import asked
-from discreet.adversary.hostile_names import check_names, with_columns
-from discreet.adversary.process_watch import ProcessWatch
-from discreet.adversary.sessions import QuestionAudit, audit_session
-from discreet.adversary.twins import OBJECTS
-from discreet.core import errors, events, secrets, units
-from discreet.session import Session
-from discreet.sql import catalog, keys
+from discreet.adversary.session_audit.audit import QuestionAudit, audit_session
+from discreet.adversary.session_audit.hostile_names import check_names, with_columns
+from discreet.adversary.session_audit.neighbouring_tables import OBJECTS
+from discreet.adversary.session_audit.process_watch import ProcessWatch
+from discreet.core import errors, events, units
+from discreet.core.display import secrets
+from discreet.session import sql_question as asked
+from discreet.session.session import Session
+from discreet.sql import catalog
+from discreet.sql.parsing import key_values as keys
 from discreet.synthesis import columns
 
 COUNT = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"

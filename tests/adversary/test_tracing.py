@@ -5,8 +5,8 @@ import pytest
 
 import discreet as dc
 from discreet.adversary import FingerprintCode, Marginals, SignedData, power_of_means, trace_means, trace_rows
-from discreet.adversary.chance import power
-from discreet.adversary.signatures import SignedRow, noisy_answers, recombined, shuffled
+from discreet.adversary.membership.signed_rows import SignedRow, noisy_answers, recombined, shuffled
+from discreet.adversary.reconstruction.chance import power
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms import Laplace
 from discreet.noise.entropy import Entropy

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.app.commands import Commands
 
-from discreet.adversary import hospitals
+from discreet.adversary.linkage import example_hospitals as hospitals
 
 SECRET = "AIDS"
 

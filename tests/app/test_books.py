@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from tests.app.commands import COUNT, Commands
 
-from discreet.app.books import entry_cells
-from discreet.app.settings import Settings
-from discreet.connection import connect
+from discreet.app.commands.books import entry_cells
+from discreet.app.config.settings import Settings
+from discreet.core.display.numbers import loss_record
 from discreet.core.errors import BudgetExceeded
-from discreet.core.numerals import loss_record
+from discreet.session.connect import connect
 
 AVERAGE = "SELECT AVG(cost) AS mean FROM visits"
 

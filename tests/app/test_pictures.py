@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.app.pictures import bars, gauge
+from discreet.app.output.bars import bars, gauge
+from discreet.core.display.numbers import loss, loss_record, number, places, rational, shown
 from discreet.core.losses import ZCDP, ApproxDP, PureDP, RenyiDP
-from discreet.core.numerals import loss, loss_record, number, places, rational, shown
 
 VALUES = st.floats(-1e12, 1e12)
 WIDTHS = st.floats(0, 1e12)

@@ -12,7 +12,7 @@ import pytest
 from tests.app.commands import COUNT, Commands
 
 import discreet
-from discreet.certificate import SigningKey
+from discreet.charging.certificate import SigningKey
 
 SOURCE = Path(discreet.__file__).parent.parent
 COMMAND = [sys.executable, "-c", "from discreet.app.shell import main; import sys; sys.argv[0] = 'discreet'; main()"]

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 from rich.console import Console
 
-from discreet.app import terminal
-from discreet.app.progress import waiting
+from discreet.app.output import terminal
+from discreet.app.output.progress import waiting
 
 
 def screen(monkeypatch: pytest.MonkeyPatch, *, attended: bool) -> io.StringIO:

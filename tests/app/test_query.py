@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.app.commands import CANARY, COUNT, INIT, Commands
 
-from discreet.certificate import verify
-from discreet.engines.duckdb import DuckDB
+from discreet.charging.certificate import verify
+from discreet.engines.duckdb.engine import DuckDB
 
 
 def test_an_answer_has_intervals_a_plot_its_cost_and_what_is_left(run: Commands) -> None:
@@ -223,7 +223,7 @@ def test_the_text_of_an_unexpected_error_is_withheld(run: Commands, monkeypatch:
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError(f"row 17: {CANARY}")
 
-    monkeypatch.setattr("discreet.app.questions.connect", fails)
+    monkeypatch.setattr("discreet.app.commands.query.connect", fails)
     said = run("query", COUNT, "-e", "0.5", code=1)
     assert "unexpected RuntimeError at test_query.py:" in said.stderr
     assert run.json("query", COUNT, "-e", "0.5", code=1)["error"]["kind"] == "RuntimeError"

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from tests.app.commands import COUNT, INIT, Commands
 
-from discreet.app.settings import Settings
+from discreet.app.config.settings import Settings
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, User
 

@@ -13,7 +13,7 @@ from tests.app.commands import COUNT, Commands
 from tests.ledger.servers import PASSWORD, Server, running
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.errors import InvalidArgument
 from discreet.ledger import Ledger, LedgerDamaged
 

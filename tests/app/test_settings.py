@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.app.completion import completed
-from discreet.app.settings import Settings, document
-from discreet.app.toml import Number, written
+from discreet.app.config.settings import Settings, document
+from discreet.app.config.toml import Number, written
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP
 

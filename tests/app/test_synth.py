@@ -8,9 +8,9 @@ import pyarrow.parquet
 import pytest
 from tests.app.commands import CANARY, Commands
 
+from discreet.app.commands.synth import _methods
 from discreet.app.completion import completed
-from discreet.app.synth import _methods
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 
 MADE = ("synth", "visits", "-e", "1", "--columns", "city,age")
 

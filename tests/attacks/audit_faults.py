@@ -6,19 +6,19 @@ from typing import Any
 from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
-from discreet import purchase
-from discreet.adversary import movement
-from discreet.asked import Asked
+from discreet.adversary.session_audit import sensitivity as movement
+from discreet.charging import purchase
 from discreet.core.errors import AnswerFailed
 from discreet.mechanisms import SparseVector
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql.answer import pack
-from discreet.sql.clipping_search import ClippingSearch
-from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement
+from discreet.session.session import Session
+from discreet.session.sql_question import Asked
+from discreet.sql.answers.answer import pack
+from discreet.sql.measuring.clipping_search import ClippingSearch
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.plan import Join
-from discreet.sql.selection import Selection
+from discreet.sql.statement.results import Groups
+from discreet.sql.statement.selection import Selection
 
 
 class Overheard(BaseException):

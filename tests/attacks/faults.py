@@ -10,7 +10,8 @@ from unittest.mock import PropertyMock, patch
 
 import numpy as np
 
-from discreet.accounting import odometers, pairs
+from discreet.accounting import odometers
+from discreet.accounting.pld import dominating_pairs as pairs
 from discreet.core import events
 from discreet.core.domains import Bounds, Categories
 from discreet.core.mechanism import Release
@@ -111,7 +112,7 @@ def sampled_again() -> Any:
             event = events.Repeated(events.PoissonSampled(event.rate, event.event.event), event.event.count)
         return original(event)
 
-    return patch.object(import_module("discreet.accounting.pld"), "dominating", dominating)
+    return patch.object(import_module("discreet.accounting.pld.distribution"), "dominating", dominating)
 
 
 def reading_for_one_moment() -> Any:

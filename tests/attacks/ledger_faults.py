@@ -3,9 +3,10 @@
 from typing import Any
 from unittest.mock import patch
 
-from discreet.core.processes import Home
-from discreet.ledger import accounts, server
-from discreet.ledger.notation import is_everywhere
+from discreet.core.forks import Home
+from discreet.ledger import accounts
+from discreet.ledger.encoding import is_everywhere
+from discreet.ledger.stores.postgres import connection as server
 
 
 def warnings_that_nobody_hears() -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 from discreet.estimation import trial
-from discreet.robust import workers
+from discreet.robust.sandbox import workers
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def _all_names_sent(fault: Any) -> Iterator[None]:
 def _in_workers(lines: str) -> Any:
     """The program of a worker with these lines before it begins; `n` is its module and `w` that of the walls."""
     kept = "from discreet.robust import nursery as n, walls as w\n"
-    start = "from discreet.robust.nursery import main\n"
+    start = "from discreet.robust.sandbox.forkserver import main\n"
     assert start in workers._PROGRAM
     return patch.object(workers, "_PROGRAM", workers._PROGRAM.replace(start, start + kept + lines + "\n"))
 

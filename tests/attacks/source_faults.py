@@ -7,13 +7,29 @@ from unittest.mock import patch
 
 from tests.attacks.faults import together
 
-from discreet.engines import postgres, postgres_catalog, spark, spark_catalog, spark_files, spark_names, spark_settings
-from discreet.engines import postgres_reach as reach
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.postgres import Postgres
-from discreet.engines.postgres_catalog import spelled
-from discreet.engines.postgres_places import Place
-from discreet.engines.spark import Spark
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres import catalog as postgres_catalog
+from discreet.engines.postgres import dependencies as reach
+from discreet.engines.postgres import engine as postgres
+from discreet.engines.postgres.catalog import spelled
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.postgres.identity import Place
+from discreet.engines.spark import (
+    catalog as spark_catalog,
+)
+from discreet.engines.spark import (
+    engine as spark,
+)
+from discreet.engines.spark import (
+    files as spark_files,
+)
+from discreet.engines.spark import (
+    names as spark_names,
+)
+from discreet.engines.spark import (
+    settings as spark_settings,
+)
+from discreet.engines.spark.engine import Spark
 
 
 def tables_known_by_their_columns() -> Any:

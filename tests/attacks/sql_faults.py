@@ -15,33 +15,42 @@ import numpy as np
 import pyarrow as pa
 from tests.attacks.faults import together
 
+import discreet.charging.purchase
 import discreet.estimation.request as estimation
-import discreet.purchase
-import discreet.session
+import discreet.session.session
 import discreet.synthesis.request as synthesis
-from discreet import asked, certificate, connection
-from discreet.app import credentials
-from discreet.asked import Question
+from discreet.app.commands import verify as credentials
+from discreet.charging import certificate
+from discreet.charging.purchase import FAILED, Bought, Counter, Listener, Purchase, outcome
 from discreet.core.errors import AnswerFailed
-from discreet.engines import duckdb, frames, records, snapshots
-from discreet.engines.duckdb import DuckDB
-from discreet.keeping import beside
-from discreet.ledger import Ledger, attestation, charges
+from discreet.engines.duckdb import csv_records as records
+from discreet.engines.duckdb import engine as duckdb
+from discreet.engines.duckdb import frames, snapshots
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.ledger import Ledger, charges
+from discreet.ledger import confirmation as attestation
 from discreet.ledger import ledger as ledgers
 from discreet.ledger.records import Charge
 from discreet.noise import Entropy
 from discreet.noise.entropy import chosen
-from discreet.purchase import FAILED, Bought, Counter, Listener, Purchase, outcome
-from discreet.session import Session
-from discreet.sql import functions, measurement, selection, units, vocabulary
-from discreet.sql.caps import Caps, G, H
+from discreet.session import connect as connection
+from discreet.session import sql_question as asked
+from discreet.session.books import beside
+from discreet.session.session import Session
+from discreet.session.sql_question import Question
+from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.decimals import Decimals
-from discreet.sql.dialect import Dialect
-from discreet.sql.groups import Bucketed, Groups
-from discreet.sql.intervals import Interval
-from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.selection import Selection
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.functions import decimal_arithmetic as units
+from discreet.sql.functions import registry as functions
+from discreet.sql.functions.ranges import Interval
+from discreet.sql.measuring import measurement
+from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.parsing import names as vocabulary
+from discreet.sql.statement import selection
+from discreet.sql.statement.dialect import Dialect
+from discreet.sql.statement.results import Bucketed, Groups
+from discreet.sql.statement.selection import Selection
 
 
 def identities_of_classes() -> Any:
@@ -72,7 +81,7 @@ def runs_repeated_for_free() -> Any:
 
 
 def sizes_not_looked_at() -> Any:
-    return patch.object(discreet.purchase, "outcome", lambda run: run())
+    return patch.object(discreet.charging.purchase, "outcome", lambda run: run())
 
 
 def progress_as_it_comes() -> Any:
@@ -326,7 +335,7 @@ def failures_not_stored() -> Any:
         except Exception:
             raise AnswerFailed() from None
 
-    return patch.object(discreet.purchase, "outcome", outcome)
+    return patch.object(discreet.charging.purchase, "outcome", outcome)
 
 
 def failures_that_quote() -> Any:
@@ -338,7 +347,7 @@ def failures_that_quote() -> Any:
             failed.args = (f"the engine says: {error}",)
             raise failed from error
 
-    return patch.object(discreet.purchase, "outcome", outcome)
+    return patch.object(discreet.charging.purchase, "outcome", outcome)
 
 
 def a_full_budget_for_each_analyst() -> Any:
@@ -390,7 +399,7 @@ def seeds_in_earnest() -> Any:
 
 def sources_that_vouch_for_themselves() -> Any:
     """Whether a source is private is what it says."""
-    return patch.object(discreet.session, "for_release", chosen)
+    return patch.object(discreet.session.session, "for_release", chosen)
 
 
 def seeds_unmarked() -> Any:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import discreet as dc
-from discreet.adversary.movement import tallied
+from discreet.adversary.session_audit.sensitivity import tallied
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement, Noisy
-from discreet.sql.quantiles import Histograms
+from discreet.session.session import Session
+from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.quantiles import Histograms
+from discreet.sql.statement.results import Groups
 
 BUDGET = dc.ApproxDP(50, "1e-6")
 Cuts = tuple[int, int, int]

@@ -8,25 +8,21 @@ from unittest.mock import patch
 from sqlglot import exp
 from tests.attacks.faults import together
 
-from discreet import asked
-from discreet.engines import duckdb, schema
-from discreet.sql import (
-    effort,
-    functions,
-    groups,
-    histograms,
-    keys,
-    naming,
-    parse_aggregates,
-    selection,
-    textual,
-    units,
-    widths,
-)
-from discreet.sql import statement as statements
-from discreet.sql.measurement import Measurement
+from discreet.engines.duckdb import engine as duckdb
+from discreet.engines.duckdb import types as schema
+from discreet.session import sql_question as asked
+from discreet.sql.functions import decimal_arithmetic as units
+from discreet.sql.functions import registry as functions
+from discreet.sql.functions import text as textual
+from discreet.sql.functions.signature import WIDE, Shaped, guarded, invoked, typed
+from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.parsing import aggregates as parse_aggregates
+from discreet.sql.parsing import effort
+from discreet.sql.parsing import key_values as keys
 from discreet.sql.relations import columns_of
-from discreet.sql.signature import WIDE, Shaped, guarded, invoked, typed
+from discreet.sql.statement import builder as statements
+from discreet.sql.statement import histograms, naming, selection, widths
+from discreet.sql.statement import results as groups
 
 
 def names_as_analysts_give_them() -> Any:

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 
 import discreet as dc
-from discreet import asked
-from discreet.session import Session
+from discreet.session import sql_question as asked
+from discreet.session.session import Session
 
 BUDGET = dc.ApproxDP(100, "1e-6")
 BROKEN = (

@@ -12,7 +12,8 @@ from tests.attacks import faults
 from tests.attacks.register import attack
 
 from discreet import ZCDP, ApproxDP, InvalidArgument, mechanisms
-from discreet.accounting import Odometer, account, pld
+from discreet.accounting import Odometer, account
+from discreet.accounting.pld import distribution as pld
 from discreet.core.events import (
     Approximate,
     BoundedRange,

@@ -8,7 +8,8 @@ from tests.attacks import faults
 from tests.attacks.register import attack
 
 from discreet import Bounds, InvalidArgument
-from discreet.accounting import group, pld
+from discreet.accounting import group
+from discreet.accounting.pld import distribution as pld
 from discreet.adversary import measured_sensitivity
 from discreet.core import events
 from discreet.mechanisms import Gaussian, Laplace

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.app.cli import app
-from discreet.certificate import SigningKey, digest, verify
+from discreet.charging.certificate import SigningKey, digest, verify
+from discreet.charging.signing_keys import beside
 from discreet.core.errors import InvalidArgument
-from discreet.custody import beside
-from discreet.session import Session
+from discreet.session.session import Session
 
 PEOPLE = {"who": np.arange(60), "k": np.array(["a    b", "a b", "c"] * 20)}
 FACTS: dict[str, Any] = {"values": {"k": ["a    b", "a b", "c"]}}

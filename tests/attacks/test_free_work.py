@@ -15,14 +15,18 @@ from tests.attacks.sql_neighbours import opened
 import discreet as dc
 from discreet.core.domains import Bounds
 from discreet.core.errors import Unsupported
-from discreet.session import Session
-from discreet.sql import bands, effort, keys, parse_expressions, planner
+from discreet.session.session import Session
+from discreet.sql.bounding import declared_values as bands
+from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.effort import MOST_LAWS, MOST_MEASURES, MOST_NODES, MOST_SEARCHES, MOST_SUMS
-from discreet.sql.functions import weight
-from discreet.sql.parse import parse
-from discreet.sql.parse_expressions import HEAVIEST
-from discreet.sql.statistics import Statistic
+from discreet.sql.functions.registry import weight
+from discreet.sql.measuring import planner
+from discreet.sql.parsing import effort
+from discreet.sql.parsing import expressions as parse_expressions
+from discreet.sql.parsing import key_values as keys
+from discreet.sql.parsing.effort import MOST_LAWS, MOST_MEASURES, MOST_NODES, MOST_SEARCHES, MOST_SUMS
+from discreet.sql.parsing.expressions import HEAVIEST
+from discreet.sql.parsing.select import parse
 
 PEOPLE = {"who": np.arange(9), "x": np.ones(9), "k": np.arange(9) % 3, "c": np.array(list("abc") * 3)}
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 5)}, "values": {"k": [0, 1, 2], "c": ["a", "b", "c"]}, "max_rows": 1}

@@ -17,16 +17,16 @@ from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import exact, opened
 
 from discreet.core.errors import Unsupported
-from discreet.engines.duckdb import FEW
-from discreet.engines.postgres_dialect import PostgresDialect
-from discreet.engines.spark_dialect import SparkDialect
+from discreet.engines.duckdb.engine import FEW
+from discreet.engines.postgres.dialect import PostgresDialect
+from discreet.engines.spark.dialect import SparkDialect
 from discreet.sql.catalog import Column, Table
-from discreet.sql.dialect import DUCKDB, Dialect
-from discreet.sql.functions import call
-from discreet.sql.naming import renamed
+from discreet.sql.functions.registry import call
 from discreet.sql.plan import Literal, Ref, Scan
-from discreet.sql.selection import Selection
-from discreet.sql.widths import LEAST, MOST_CARRIED, longest_text
+from discreet.sql.statement.dialect import DUCKDB, Dialect
+from discreet.sql.statement.naming import renamed
+from discreet.sql.statement.selection import Selection
+from discreet.sql.statement.widths import LEAST, MOST_CARRIED, longest_text
 
 LARGE = "9000000000000000000000000000000000000"
 GROWING = [

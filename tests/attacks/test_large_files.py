@@ -12,7 +12,7 @@ from tests.attacks import statement_faults
 from tests.attacks.register import attack
 
 import discreet as dc
-from discreet.engines.duckdb import FEW
+from discreet.engines.duckdb.engine import FEW
 
 PEOPLE = FEW + 7_120
 FACTS: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(9, "1e-6"), "max_rows": 1}

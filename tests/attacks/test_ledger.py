@@ -19,7 +19,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, PostgresPlace, opened, pure
 
 from discreet import ApproxDP, BudgetExceeded, InvalidArgument, User, connect
 from discreet.ledger import Ledger, LedgerUnavailable
-from discreet.ledger.notation import everywhere
+from discreet.ledger.encoding import everywhere
 
 FORK = multiprocessing.get_context("fork")
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

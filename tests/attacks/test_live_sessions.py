@@ -14,9 +14,9 @@ from tests.attacks import audit_faults
 from tests.attacks.register import attack
 
 import discreet as dc
-from discreet.adversary.sessions import audit_session
-from discreet.session import Session
-from discreet.sql.measurement import Measurement
+from discreet.adversary.session_audit.audit import audit_session
+from discreet.session.session import Session
+from discreet.sql.measuring.measurement import Measurement
 
 ROWS = {"who": np.repeat(np.arange(40), 3), "k": np.array([*"abc"] * 40)}
 COUNT = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"

@@ -18,10 +18,10 @@ from tests.attacks.sql_neighbours import exact, largest_cuts, opened
 
 import discreet as dc
 from discreet.core.errors import Unsupported
-from discreet.sql.caps import G, H
-from discreet.sql.multiplicity import MOST_ROWS
-from discreet.sql.scope import MOST_GROWN
-from discreet.sql.widths import LEAST, MOST, widest
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.parsing.join_limits import MOST_ROWS
+from discreet.sql.parsing.scope import MOST_GROWN
+from discreet.sql.statement.widths import LEAST, MOST, widest
 
 MATCHES = 400
 FACTS: dict[str, Any] = {"max_matches": {"p": MATCHES}, "bounds": {"x": (0, 5)}}

@@ -20,15 +20,15 @@ from tests.attacks import trust_faults
 from tests.attacks.register import attack
 
 import discreet as dc
-from discreet.adversary.auditor import audit
-from discreet.adversary.report import page as audit_page
-from discreet.certificate import verify
-from discreet.core.cells import Cells
-from discreet.core.markup import table
+from discreet.adversary.auditing.auditor import audit
+from discreet.adversary.auditing.report import page as audit_page
+from discreet.charging.certificate import verify
+from discreet.core.display.columns import Cells
+from discreet.core.display.html import table
+from discreet.core.display.text import csv_cell, json_text, visible
 from discreet.core.mechanism import Release
-from discreet.core.texts import csv_cell, json_text, visible
 from discreet.estimation.result import Estimate
-from discreet.session import Session
+from discreet.session.session import Session
 
 HOSTILE = [
     "<script>alert(1)</script>",

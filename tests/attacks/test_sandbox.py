@@ -26,12 +26,13 @@ from tests.attacks.hostile_functions import SECRET, Facts, Loaded
 from tests.attacks.register import attack
 
 import discreet as dc
-from discreet.robust import Limits, workers
-from discreet.robust.nursery import read
-from discreet.robust.threads import MOST
-from discreet.robust.walls import to_mask
-from discreet.robust.workers import Workers
-from discreet.session import Session
+from discreet.robust import Limits
+from discreet.robust.sandbox import workers
+from discreet.robust.sandbox.confinement import to_mask
+from discreet.robust.sandbox.forkserver import read
+from discreet.robust.sandbox.threads import MOST
+from discreet.robust.sandbox.workers import Workers
+from discreet.session.session import Session
 
 LIMITS = Limits(seconds=20, workers=1)
 MARK = "CHOSEN-BY-THE-FUNCTION"

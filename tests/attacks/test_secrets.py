@@ -17,11 +17,11 @@ from tests.attacks.register import attack
 import discreet as dc
 from discreet.app.failures import Failure
 from discreet.core import errors
-from discreet.core.secrets import holds_secret, redacted
-from discreet.engines.postgres_addresses import stripped
+from discreet.core.display.secrets import holds_secret, redacted
+from discreet.engines.postgres.addresses import stripped
 from discreet.ledger import Ledger
-from discreet.ledger.addresses import shown
-from discreet.ledger.notation import source_text
+from discreet.ledger.encoding import source_text
+from discreet.ledger.stores.addresses import shown
 
 SPELLINGS: list[Callable[[str], str]] = [
     lambda secret: f"postgresql://ann:{secret}@127.0.0.1:1/books",

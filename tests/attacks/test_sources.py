@@ -23,7 +23,7 @@ from tests.ledger.servers import Server, running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines import duckdb
+from discreet.engines.duckdb import engine as duckdb
 
 SCHEMA = "shifting"
 MADE = [

@@ -18,7 +18,7 @@ from tests.engines.spark_tables import having, running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines.spark import Spark
+from discreet.engines.spark.engine import Spark
 
 
 def opened(folder: Path, source: Any, table: str, **more: Any) -> Any:

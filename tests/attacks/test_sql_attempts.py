@@ -10,15 +10,15 @@ from tests.attacks.sql_neighbours import opened
 from tests.attacks.test_sql_books import COUNT, FACTS, ROWS, charges
 
 import discreet as dc
-import discreet.asked
-from discreet import purchase
+import discreet.session.sql_question
+from discreet.charging import purchase
+from discreet.charging.purchase import Listener
 from discreet.core.errors import EngineUnavailable
 from discreet.ledger import Ledger, LedgerUnavailable
 from discreet.ledger import charges as ledger_charges
 from discreet.noise.entropy import system
-from discreet.purchase import Listener
 from discreet.robust import Limits
-from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.measuring.measurement import Measurement, Noisy
 
 
 @attack(33, finds=[sql_faults.runs_repeated_for_free])
@@ -83,7 +83,7 @@ def test_what_the_books_could_not_store_is_refused_before_the_charge(monkeypatch
         asked = session._ask("SELECT k, SUM(x) AS s, MEDIAN(x) AS m, MODE(k) AS o FROM t GROUP BY k", 1, None)
         stored = session._run(asked, system())
         assert len(stored) <= asked.largest_payload
-        monkeypatch.setattr(discreet.asked, "LONGEST_PAYLOAD", asked.largest_payload - 1)
+        monkeypatch.setattr(discreet.session.sql_question, "LONGEST_PAYLOAD", asked.largest_payload - 1)
         with pytest.raises(dc.Unsupported, match="more than"):
             session.sql("SELECT k, SUM(x) AS s, MEDIAN(x) AS m, MODE(k) AS o FROM t GROUP BY k", epsilon=1)
         assert charges(session) == 0

@@ -26,13 +26,13 @@ from tests.attacks.sql_neighbours import opened
 from tests.sql import faults as planted
 
 import discreet as dc
-import discreet.asked
+import discreet.session.sql_question
 from discreet.core.events import Pure
 from discreet.ledger import Ledger
-from discreet.session import Session
-from discreet.sql import planner
-from discreet.sql.caps import Caps
-from discreet.sql.measurement import Measurement
+from discreet.session.session import Session
+from discreet.sql.bounding.clipping_norms import Caps
+from discreet.sql.measuring import planner
+from discreet.sql.measuring.measurement import Measurement
 
 ROWS = {"who": np.arange(60) // 2, "k": np.array([*"abc"] * 20), "x": np.arange(60.0)}
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 60)}, "values": {"k": ["a", "b", "c"]}}
@@ -208,7 +208,7 @@ def test_a_renamed_class_or_a_better_planner_sells_nothing_again(monkeypatch: py
         def better(*given: Any, epsilon: Fraction, **named: Any) -> Measurement:
             return plan(*given, epsilon=epsilon * 9 / 10, **named)
 
-        monkeypatch.setattr(discreet.asked, "plan", better)
+        monkeypatch.setattr(discreet.session.sql_question, "plan", better)
         assert [session.sql(text, epsilon=1).rows for text in asked] == first
         assert session.spent == spent
 

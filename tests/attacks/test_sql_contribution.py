@@ -25,9 +25,9 @@ from tests.sql import faults as planted
 
 import discreet as dc
 from discreet.core.domains import Bounds
-from discreet.sql.caps import G, H
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.bounding.sums import Statistic
 from discreet.sql.plan import Ref
-from discreet.sql.statistics import Statistic
 
 CITIES = [chr(letter) for letter in range(97, 123)]
 FACTS: dict[str, Any] = {"bounds": {"x": (-10, 90), "o.y": (0, 5)}, "values": {"c": CITIES}}

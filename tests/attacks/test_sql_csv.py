@@ -20,10 +20,10 @@ from tests.attacks.register import attack
 
 import discreet as dc
 from discreet.core.errors import AnswerFailed, EngineUnavailable, InvalidArgument
-from discreet.engines import duckdb as engine_module
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.snapshots import FaultyRecords
-from discreet.session import Session
+from discreet.engines.duckdb import engine as engine_module
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.snapshots import FaultyRecords
+from discreet.session.session import Session
 from discreet.sql.decimals import Decimals
 
 NASTY = ["plain", "two\nlines", "two\r\nlines", "\r", 'say "x"', '"', '""', "a,b", ";", "\n\n\n", " ", "#", "é"]

@@ -19,8 +19,8 @@ from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import largest_cuts, opened
 
 import discreet as dc
-from discreet.sql.caps import G, H
-from discreet.sql.groups import Groups
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.statement.results import Groups
 
 BETWEEN = "BETWEEN 0.06 - 0.01 AND 0.06 + 0.01"
 MOST = Decimal("99999999999999999999999999.99")

@@ -18,7 +18,7 @@ from tests.attacks.sql_neighbours import Exact, exact, opened, strain
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.sql.caps import G, H
+from discreet.sql.bounding.clipping_norms import G, H
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "b.x": (0, 10)}, "values": {"s": ["p", "q"], "b.s": ["p", "q"]}}
 MANY = 60

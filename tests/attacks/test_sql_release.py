@@ -30,8 +30,8 @@ import discreet as dc
 from discreet.accounting import account
 from discreet.core.events import Composed
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql.caps import G, H
+from discreet.session.session import Session
+from discreet.sql.bounding.clipping_norms import G, H
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
 BY_KEY = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"

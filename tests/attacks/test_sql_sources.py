@@ -22,9 +22,9 @@ from tests.attacks import sql_faults
 from tests.attacks.register import attack
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.frames import tabled
-from discreet.engines.objects import text_of
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.frames import tabled
+from discreet.engines.duckdb.objects import text_of
 
 
 class City(str, Enum):  # noqa: UP042, the way that differs from StrEnum in how it is written

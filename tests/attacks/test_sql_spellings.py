@@ -17,11 +17,11 @@ from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import opened
 from tests.engines.contract import DUCKDB, PLACES, POSTGRESQL, SPARK, Corpus, Place, statement_for
 
-from discreet.engines.postgres_catalog import reading
+from discreet.engines.postgres.catalog import reading
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
-from discreet.sql.groups import Groups
-from discreet.sql.histograms import Histograms
+from discreet.sql.statement.histograms import Histograms
+from discreet.sql.statement.results import Groups
 
 REALS = (0.0, -0.0, 5e-324, -5e-324, 1e-320, -1e-320, float("nan"), float("inf"), 1.0)
 OF_ONE = ("AVG(x)", "SUM(x)", "MEDIAN(x)", "QUANTILE(x, 0.3)", "VARIANCE(x)", "STDDEV(x)", "MIN(x)", "MAX(x)", "AVG(n)")

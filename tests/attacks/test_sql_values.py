@@ -28,7 +28,7 @@ from tests.sql.test_functions import run
 
 import discreet as dc
 from discreet.noise import Entropy
-from discreet.session import Session
+from discreet.session.session import Session
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "i": (0, 10)}, "values": {"s": ["a", "b", None]}}
 ODD = {

@@ -6,10 +6,13 @@ from unittest.mock import patch
 
 from tests.attacks.faults import together
 
-from discreet.app import registration, settings
-from discreet.core import errors, markup, secrets, texts
+from discreet.app.config import registration, settings
+from discreet.core import errors
+from discreet.core.display import html as markup
+from discreet.core.display import secrets
+from discreet.core.display import text as texts
 from discreet.estimation import result as estimation
-from discreet.ledger import addresses
+from discreet.ledger.stores import addresses
 
 NEVER = re.compile(r"(?!)()()()")
 

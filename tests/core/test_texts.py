@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from discreet.core.texts import csv_cell, visible
+from discreet.core.display.text import csv_cell, visible
 
 JOINERS = "\u200c\u200d"
 

@@ -10,7 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import ZCDP, ApproxDP, Bounds, Categories, Edge, Event, InvalidArgument, Node, PureDP, RenyiDP, Row, User
+from discreet import (
+    ZCDP,
+    ApproxDP,
+    Bounds,
+    Categories,
+    Edge,
+    Event,
+    InvalidArgument,
+    Node,
+    PureDP,
+    RenyiDP,
+    Row,
+    User,
+)
 from discreet.core import events
 from discreet.core.events import from_json, to_json
 

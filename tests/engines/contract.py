@@ -30,11 +30,11 @@ from tests.sql.worlds import VISITS as WORLDLY
 import discreet as dc
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
-from discreet.engines.postgres import Postgres
-from discreet.engines.spark import Spark
-from discreet.session import Session
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.spark.engine import Spark
+from discreet.session.session import Session
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
 

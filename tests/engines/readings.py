@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.catalog import Column
-from discreet.sql.functions import admit
+from discreet.sql.functions.registry import admit
 
 Seen = tuple[tuple[Column, ...], list[tuple[Any, ...]]]
 

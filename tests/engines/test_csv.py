@@ -9,9 +9,9 @@ import pytest
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument
-from discreet.engines.records import Csv
+from discreet.engines.duckdb.csv_records import Csv
 from discreet.robust import Limits
-from discreet.session import Session
+from discreet.session.session import Session
 
 SUM = "SELECT SUM(x) AS s FROM v"
 

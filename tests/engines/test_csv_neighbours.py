@@ -9,7 +9,7 @@ import pytest
 from tests.engines.readings import read
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 
 PLAIN = [(1, 30, "2020-01-01", "a"), (2, 40, "2021-12-31", "b, c"), (3, 50, "", 'say "d"')]
 TYPES = {"age": "integer", "day": "date", "who": "integer"}
@@ -55,7 +55,7 @@ ODD = [
 @pytest.mark.parametrize("gz", [False, True])
 @pytest.mark.parametrize("bad", MALFORMED, ids=lambda bad: repr(bad[:20]))
 @pytest.mark.parametrize("place", [0, 2, 3])
-@pytest.mark.filterwarnings("ignore::discreet.engines.snapshots.FaultyRecords")
+@pytest.mark.filterwarnings("ignore::discreet.engines.duckdb.snapshots.FaultyRecords")
 def test_a_malformed_record_is_left_out_and_changes_no_other(bad: bytes, place: int, gz: bool, tmp_path: Path) -> None:
     lines = [line(row) for row in PLAIN]
     path = tmp_path / ("t.csv.gz" if gz else "t.csv")

@@ -19,12 +19,13 @@ from tests.soak import whole_or_share
 from tests.sql.decimals import COLUMNS, Maker, rows, shown
 from tests.sql.reference import evaluate
 
-from discreet.engines import postgres_catalog, spark_catalog
-from discreet.engines.postgres_dialect import PostgresDialect
-from discreet.engines.spark_dialect import SparkDialect
+from discreet.engines.postgres import catalog as postgres_catalog
+from discreet.engines.postgres.dialect import PostgresDialect
+from discreet.engines.spark import catalog as spark_catalog
+from discreet.engines.spark.dialect import SparkDialect
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
-from discreet.sql.functions import render
+from discreet.sql.functions.registry import render
 from discreet.sql.plan import Expression
 
 EXPRESSIONS, AT_ONCE = whole_or_share(240, 80), 40

@@ -16,7 +16,7 @@ from tests.engines.sources import SOURCES
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 
 SLOW = 'SELECT COUNT(*) FROM (SELECT a.x % 1000003 AS k, SUM(a.x + b.x) FROM "t" a, "t" b GROUP BY k)'
 
@@ -89,7 +89,7 @@ def test_frames_are_as_they_were_when_the_session_began() -> None:
 
 
 def test_large_frames_and_files_are_read_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.engines.duckdb.COPIED", 0)
+    monkeypatch.setattr("discreet.engines.duckdb.engine.COPIED", 0)
     engine = DuckDB()
     for kind in ("csv", "arrow", "pandas nullable", "tsv.gz"):
         engine.add(kind, SOURCES[kind](tmp_path), types={"who": "integer"}, unit="who")
@@ -164,7 +164,7 @@ import gc, os, sys
 import numpy as np
 from pathlib import Path
 from discreet import InvalidArgument
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 gc.disable()
 kept, garbage = DuckDB(threads=2), DuckDB(threads=2)
 for engine in (kept, garbage):

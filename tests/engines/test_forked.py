@@ -15,10 +15,10 @@ from tests.ledger.servers import running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.core.processes import HomeLock
-from discreet.engines.ibis import Ibis
-from discreet.engines.postgres import Postgres
-from discreet.engines.spark import Spark
+from discreet.core.forks import HomeLock
+from discreet.engines.postgres.engine import Postgres
+from discreet.engines.spark.engine import Spark
+from discreet.engines.warehouses.engine import Ibis
 
 PATIENCE = 20
 """Seconds after which a child that hangs is ended."""

@@ -25,13 +25,13 @@ from tests.ledger.servers import running
 import discreet as dc
 from discreet.core.domains import Bounds
 from discreet.core.errors import EngineUnavailable, InvalidArgument, Unsupported
-from discreet.engines.ibis import Ibis, address_of
-from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
+from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
+from discreet.engines.warehouses.engine import Ibis, address_of
+from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.functions import call, render
+from discreet.sql.functions.registry import call, render
+from discreet.sql.measuring.quantiles import Cells
 from discreet.sql.plan import Literal, Ref
-from discreet.sql.quantiles import Cells
-from discreet.sql.statistics import Statistic
 
 FIXTURES = Path(__file__).parent / "fixtures"
 REFUSED = {"bigquery": 0.35, "trino": 0.35, "snowflake": 0.7}

@@ -14,8 +14,8 @@ from tests.engines.ibis_tables import Warehouse
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument
-from discreet.engines.ibis import Ibis
-from discreet.engines.ibis_dialect import WAREHOUSES
+from discreet.engines.warehouses.dialect import WAREHOUSES
+from discreet.engines.warehouses.engine import Ibis
 
 FACTS: dict[str, Any] = {"unit": "who", "budget": dc.ApproxDP(10, "1e-6")}
 

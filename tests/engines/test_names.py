@@ -15,7 +15,7 @@ from tests.sql.hostile import CODES, ODD, QUESTIONS, ROOM, VISITS, asked, catalo
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument
-from discreet.session import Session
+from discreet.session.session import Session
 from discreet.sql.catalog import Catalog, Column, Table, folded
 
 STEWARDS = ("visits", *VISITS, "codes", *CODES)

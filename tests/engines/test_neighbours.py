@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from tests.engines.readings import read, read_all
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.frames import tabled
-from discreet.sql.functions import admit
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.frames import tabled
+from discreet.sql.functions.registry import admit
 
 QUIET = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.engines.objects import text_of
+from discreet.engines.duckdb.objects import text_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

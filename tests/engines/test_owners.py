@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.sql.catalog import Column, Table, Type
 
 WIDE = ["BIGINT", "HUGEINT", "UHUGEINT", "DECIMAL(38,0)", "DECIMAL(38,38)", "DECIMAL(20,0)", "DOUBLE", "VARCHAR"]

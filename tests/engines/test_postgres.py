@@ -16,10 +16,11 @@ from tests.engines.postgres_tables import create
 from tests.ledger.servers import PASSWORD, Server, running
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines import postgres, postgres_addresses
-from discreet.engines.postgres import Postgres
+from discreet.engines.postgres import addresses as postgres_addresses
+from discreet.engines.postgres import engine as postgres
+from discreet.engines.postgres.engine import Postgres
 from discreet.ledger import Ledger
 
 SLOW = "SELECT COUNT(*) FROM generate_series(1, 100000000) AS a"

@@ -25,10 +25,10 @@ from tests.sql.reference import evaluate
 from tests.sql.test_functions import test_what_could_fail_gives_a_value_or_null as corpus
 
 from discreet.core.errors import Unsupported
-from discreet.engines.postgres_dialect import PostgresDialect
-from discreet.sql.functions import admit, call, cast, render
+from discreet.engines.postgres.dialect import PostgresDialect
+from discreet.sql.functions.dates import shifted
+from discreet.sql.functions.registry import admit, call, cast, render
 from discreet.sql.plan import Call, Expression, Literal, Ref
-from discreet.sql.temporal import shifted
 
 DIALECT = PostgresDialect()
 EXPRESSIONS = 700

@@ -16,7 +16,7 @@ from tests.sql.worlds import World
 
 import discreet as dc
 from discreet.core.errors import DiscreetError
-from discreet.session import Session
+from discreet.session.session import Session
 
 QUESTIONS = 30
 

@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.records import LONGEST_VALUE, Csv, Parsed, parse
+from discreet.engines.duckdb.csv_records import LONGEST_VALUE, Csv, Parsed, parse
 
 
 def written(path: Path, text: str, encoding: str = "utf-8") -> Path:

@@ -16,7 +16,7 @@ from tests.engines.sources import SOURCES, TABLE, TYPES, UNTYPED
 import discreet as dc
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.engine import Engine
 
 EXACT = 'SELECT who, city, CASE WHEN isfinite(cost) THEN cost END, day FROM "visits" ORDER BY ALL'

@@ -14,10 +14,11 @@ from pyspark.sql.functions import lit
 from tests.engines.spark_tables import USUAL, frame, having, running
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.errors import EngineUnavailable, InvalidArgument
-from discreet.engines import spark, spark_sessions
-from discreet.engines.spark import Spark
+from discreet.engines.spark import engine as spark
+from discreet.engines.spark import sessions as spark_sessions
+from discreet.engines.spark.engine import Spark
 
 CITIES = ["Oslo", "Rome", "Lima"]
 VISITS = {"patient": pa.int32(), "age": pa.int16(), "cost": pa.decimal128(10, 2), "city": pa.string()}

@@ -25,11 +25,11 @@ from tests.sql.reference import evaluate
 from tests.sql.test_functions import test_what_could_fail_gives_a_value_or_null as corpus
 
 from discreet.core.errors import Unsupported
-from discreet.engines.spark_dialect import SparkDialect, identifier
-from discreet.engines.spark_texts import like
-from discreet.sql.functions import admit, call, cast, render
+from discreet.engines.spark.dialect import SparkDialect, identifier
+from discreet.engines.spark.text import like
+from discreet.sql.functions.dates import shifted
+from discreet.sql.functions.registry import admit, call, cast, render
 from discreet.sql.plan import Call, Expression, Literal, Ref
-from discreet.sql.temporal import shifted
 
 DIALECT = SparkDialect()
 EXPRESSIONS, AT_ONCE = whole_or_share(1000, 100), 50

@@ -14,8 +14,8 @@ from tests.engines.spark_tables import USUAL, frame, having, running
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument
-from discreet.engines.spark import Spark
-from discreet.session import Session
+from discreet.engines.spark.engine import Spark
+from discreet.session.session import Session
 
 SLOW = "SELECT SUM(a.id * b.id % 7) FROM RANGE(1000000) AS a CROSS JOIN RANGE(1000000) AS b"
 COUNT = "SELECT COUNT(*) AS n FROM visits"

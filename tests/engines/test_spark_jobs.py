@@ -5,7 +5,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from discreet.engines.spark_jobs import LOGGERS, unsaid
+from discreet.engines.spark.jobs import LOGGERS, unsaid
 
 pytest.importorskip("pyspark")
 

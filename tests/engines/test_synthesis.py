@@ -12,7 +12,7 @@ from tests.engines import postgres_tables, spark_tables
 from tests.ledger import servers
 
 import discreet as dc
-from discreet.session import Session
+from discreet.session.session import Session
 
 TYPES = {"who": pa.int64(), "town": pa.string(), "age": pa.int64(), "cost": pa.float64(), "day": pa.date32()}
 ON_A_SERVER = {"who": "int8", "town": "text", "age": "int8", "cost": "float8", "day": "date"}

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.ledger.places import ANN, BOB, HEALTH, PostgresPlace, opened, pure
 
-from discreet.ledger import Ledger, postgres
-from discreet.ledger.exchange import Statement
+from discreet.ledger import Ledger
+from discreet.ledger.stores.postgres import store as postgres
+from discreet.ledger.stores.postgres.pipeline import Statement
 
 LAZY = {"wal_writer_delay": "10000ms", "checkpoint_timeout": "1d"}
 NOTHING: Statement = ("SELECT NULL", ())

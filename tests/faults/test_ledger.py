@@ -19,8 +19,9 @@ from tests.soak import whole_or_share
 from discreet.core.errors import BudgetExceeded
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP
-from discreet.ledger import Entry, Ledger, LedgerUnavailable, server
-from discreet.ledger.postgres import PostgresStore
+from discreet.ledger import Entry, Ledger, LedgerUnavailable
+from discreet.ledger.stores.postgres import connection as server
+from discreet.ledger.stores.postgres.store import PostgresStore
 
 FORK = multiprocessing.get_context("fork")
 COMMIT = b";COMMIT;"

@@ -24,8 +24,9 @@ from tests.ledger.servers import Server, running
 
 import discreet as dc
 from discreet.core.errors import BudgetExceeded, EngineUnavailable
-from discreet.ledger import Ledger, LedgerUnavailable, ledger, server
-from discreet.session import Session
+from discreet.ledger import Ledger, LedgerUnavailable, ledger
+from discreet.ledger.stores.postgres import connection as server
+from discreet.session.session import Session
 
 FORK = multiprocessing.get_context("fork")
 PEOPLE = 300

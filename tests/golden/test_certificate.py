@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.ledger.books.make import KEY
 
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 
 FORMAT_1 = Path("tests/ledger/books/schema_1.json")
 FORMAT_2 = Path(__file__).parent / "certificate_2.json"

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.app.commands import Commands, write_visits
 
-from discreet.app.settings import Settings, document
+from discreet.app.config.settings import Settings, document
 
 GOLDEN = Path(__file__).parent
 

@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dc
 from discreet.core.events import from_json
-from discreet.session import Session
+from discreet.session.session import Session
 
 ANSWERED = json.loads((Path(__file__).parent / "decimals.json").read_text())
 """By the last version without decimals: texts, the digests of what they were charged under, payloads and rows."""

@@ -12,15 +12,16 @@ import pytest
 from tests.golden.questions import BUDGETS, CATALOGS, SOURCES
 
 import discreet as dc
-from discreet import asked, session
-from discreet.asked import Question
 from discreet.core.events import to_json
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.ledger import Ledger
-from discreet.sql import planner
-from discreet.sql.canonical import canonical
-from discreet.sql.caps import Caps
-from discreet.sql.parse import parse
+from discreet.session import session
+from discreet.session import sql_question as asked
+from discreet.session.sql_question import Question
+from discreet.sql.analysis.canonical import canonical
+from discreet.sql.bounding.clipping_norms import Caps
+from discreet.sql.measuring import planner
+from discreet.sql.parsing.select import parse
 from discreet.synthesis import request
 
 HERE = Path(__file__).parent

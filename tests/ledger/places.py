@@ -15,9 +15,9 @@ from discreet.core.events import Pure
 from discreet.core.losses import Loss, PureDP
 from discreet.core.units import User
 from discreet.ledger import Ledger
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.sqlite import SQLiteStore
-from discreet.ledger.store import Store
+from discreet.ledger.stores.postgres.store import PostgresStore
+from discreet.ledger.stores.sqlite.store import SQLiteStore
+from discreet.ledger.stores.store import Store
 
 UNIT = User("patient")
 HEALTH, STUDY, ANN, BOB = (

@@ -9,7 +9,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, Place, opened, pure
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.losses import PureDP
 from discreet.ledger import Charge, Ledger, LedgerUnavailable, charges
-from discreet.ledger.notation import canonical, digest
+from discreet.ledger.encoding import canonical, digest
 
 
 def content(ledger: Ledger) -> list[str]:

@@ -7,10 +7,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, Place, opened, pu
 
 from discreet.accounting import Filter
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.core.events import (
-    Gaussian,
-    Laplace,
-)
+from discreet.core.events import Gaussian, Laplace
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
 
 NOISE = Gaussian(F(10**6), F(10**4))

@@ -8,7 +8,7 @@ from tests.ledger.places import ANN, HEALTH, STUDY, UNIT, Place, opened, pure
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.losses import ZCDP, PureDP
 from discreet.ledger import Ledger, readable
-from discreet.ledger.notation import everywhere
+from discreet.ledger.encoding import everywhere
 
 EVE = everywhere("health", "eve")
 

@@ -10,11 +10,11 @@ import pytest
 from tests.ledger.places import ANN, HEALTH, PostgresPlace, opened, pure
 from tests.ledger.servers import Server, running
 
+from discreet.charging.signing_keys import Custody
 from discreet.core.errors import BudgetExceeded
 from discreet.core.losses import PureDP
-from discreet.custody import Custody
 from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.postgres import APPLICATION, PostgresStore
+from discreet.ledger.stores.postgres.store import APPLICATION, PostgresStore
 
 _NUMBERS = count()
 
@@ -108,7 +108,7 @@ def test_writers_that_know_of_no_lock_cannot_both_go_on_from_one_state(
 ) -> None:
     """Another version might take another lock: the numbers of the entries alone let only one of them through."""
     monkeypatch.setattr(
-        "discreet.ledger.postgres._LOCK",
+        "discreet.ledger.stores.postgres.store._LOCK",
         ("SELECT current_setting('fsync'), current_setting('synchronous_commit')", ()),
     )
     barrier, admitted, refused = threading.Barrier(2, timeout=60), [], []

@@ -10,7 +10,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, Place, PostgresPlace, SQLitePl
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable, migrate, migration
-from discreet.ledger.store import Books, Store
+from discreet.ledger.stores.store import Books, Store
 
 KINDS = {"file": SQLitePlace, "server": PostgresPlace}
 

@@ -10,14 +10,14 @@ import pytest
 from tests.ledger.books.make import KEY
 from tests.ledger.places import ANN, HEALTH, UNIT, Place, PostgresPlace, SQLitePlace, opened, pure
 
+from discreet.charging.purchase import FAILED, Counter, Purchase
+from discreet.charging.signing_keys import Custody
 from discreet.core.losses import PureDP
-from discreet.custody import Custody
 from discreet.ledger import Ledger, LedgerUnavailable
 from discreet.ledger.errors import CommitUnknown
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.rows import SQLBooks
-from discreet.ledger.store import NOTHING, Books, Look
-from discreet.purchase import FAILED, Counter, Purchase
+from discreet.ledger.stores.postgres.store import PostgresStore
+from discreet.ledger.stores.sql_books import SQLBooks
+from discreet.ledger.stores.store import NOTHING, Books, Look
 
 COUNT = Purchase("COUNT(*), ε = 1/8", "SELECT COUNT(*)", "Laplace noise", tuple(pure(1, 8)), PureDP("0.125"))
 
@@ -162,7 +162,7 @@ def test_an_outcome_that_nobody_knows_of_is_free_or_charged_again_and_says_so(
 def test_the_log_is_moved_into_the_file_whichever_of_two_entries_has_the_number(
     file: SQLitePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.ledger.sqlite.ENTRIES_BETWEEN_CHECKPOINTS", 7)
+    monkeypatch.setattr("discreet.ledger.stores.sqlite.store.ENTRIES_BETWEEN_CHECKPOINTS", 7)
     ledger = opened(file.open())
     assert ledger.head().sequence == 5
     size = file.path.stat().st_size

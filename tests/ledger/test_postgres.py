@@ -20,9 +20,10 @@ from tests.ledger.servers import PASSWORD, Server
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.losses import PureDP
-from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable, server
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.server import Connection
+from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable
+from discreet.ledger.stores.postgres import connection as server
+from discreet.ledger.stores.postgres.connection import Connection
+from discreet.ledger.stores.postgres.store import PostgresStore
 
 GRANTS = (
     "GRANT USAGE ON SCHEMA {schema} TO bookkeeper",
@@ -70,7 +71,8 @@ def test_an_address_that_became_a_path_is_refused_and_not_repeated() -> None:
 
 
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name in ("discreet.ledger.postgres", "discreet.ledger.server")]:
+    for name in [name for name in sys.modules if name in ("discreet.ledger.stores.postgres.store",
+    "discreet.ledger.stores.postgres.connection")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(LedgerUnavailable, match=r"pip install 'discreet\[postgres\]'"):

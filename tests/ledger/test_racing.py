@@ -19,7 +19,8 @@ from tests.soak import whole_or_share
 from discreet.core.errors import BudgetExceeded
 from discreet.core.events import Pure
 from discreet.core.losses import PureDP
-from discreet.ledger import Ledger, LedgerUnavailable, Verifier, sqlite
+from discreet.ledger import Ledger, LedgerUnavailable, Verifier
+from discreet.ledger.stores.sqlite import store as sqlite
 
 FORK = multiprocessing.get_context("fork")
 RACERS = whole_or_share(64, 8)

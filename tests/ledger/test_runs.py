@@ -11,7 +11,7 @@ from tests.ledger.places import ANN, HEALTH, PostgresPlace, SQLitePlace, opened,
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerUnavailable
-from discreet.ledger.postgres_runs import ServerRuns
+from discreet.ledger.stores.postgres.runs import ServerRuns
 
 
 def session(ledger: Ledger) -> int:

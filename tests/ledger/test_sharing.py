@@ -8,7 +8,7 @@ from tests.ledger.places import ANN, BOB, HEALTH, Place, opened, pure
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, migrate
-from discreet.ledger.sqlite import SQLiteStore
+from discreet.ledger.stores.sqlite.store import SQLiteStore
 
 FLU, COVID = ("health", "flu study", "ann"), ("health", "covid", "bob")
 

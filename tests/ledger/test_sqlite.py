@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tests.ledger.places import ANN, BOB, HEALTH, opened, pure
 
+from discreet.charging.signing_keys import Custody
 from discreet.core.losses import PureDP
-from discreet.custody import Custody
 from discreet.ledger import Ledger, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.sqlite import ENTRIES_BETWEEN_CHECKPOINTS, SQLiteStore
+from discreet.ledger.stores.sqlite.store import ENTRIES_BETWEEN_CHECKPOINTS, SQLiteStore
 
 FORK = multiprocessing.get_context("fork")
 

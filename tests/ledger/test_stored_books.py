@@ -11,7 +11,7 @@ import pytest
 from tests.ledger.books.make import KEY
 from tests.ledger.places import Place, PostgresPlace, SQLitePlace
 
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.errors import BudgetExceeded
 from discreet.core.events import from_json
 from discreet.core.losses import ApproxDP, PureDP

@@ -14,8 +14,8 @@ from tests.ledger.places import ANN, BOB, HEALTH, UNIT, Place, PostgresPlace, SQ
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Head, Ledger, LedgerDamaged, LedgerUnavailable, Report
-from discreet.ledger.notation import attempt_key, canonical, digest
-from discreet.ledger.schema import structure
+from discreet.ledger.encoding import attempt_key, canonical, digest
+from discreet.ledger.stores.schema import structure
 
 P = TypeVar("P", bound=Place)
 

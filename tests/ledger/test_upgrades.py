@@ -17,8 +17,8 @@ from tests.ledger.test_stored_books import restored
 
 from discreet.core.losses import PureDP
 from discreet.ledger import Entry, Head, Ledger, LedgerUnavailable, migrate
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.schema import VERSION
+from discreet.ledger.stores.postgres.store import PostgresStore
+from discreet.ledger.stores.schema import VERSION
 
 FORK = multiprocessing.get_context("fork")
 OLD = "schema_1"

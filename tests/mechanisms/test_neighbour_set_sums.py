@@ -15,7 +15,7 @@ from discreet.mechanisms import NeighbourSet
 from discreet.mechanisms.additive import to_steps
 from discreet.mechanisms.neighbour_set import Total
 from discreet.noise import Entropy
-from discreet.noise.shells import Line, LineShells
+from discreet.noise.neighbour_sets.line import Line, LineShells
 
 Steps = tuple[int, ...]
 

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from discreet import Bounds, InvalidArgument, PureDP
 from discreet.adversary import audit
 from discreet.core.events import BoundedRange, Repeated
-from discreet.mechanisms import Quantile, Quantiles, quantile, ranks
-from discreet.mechanisms.ranks import Question, Ranked, Target, draw, slopes, spread
+from discreet.mechanisms import Quantile, Quantiles
+from discreet.mechanisms.quantiles import mechanism as quantile
+from discreet.mechanisms.quantiles import rank_law as ranks
+from discreet.mechanisms.quantiles.rank_law import Question, Ranked, Target, draw, slopes, spread
 from discreet.noise.entropy import Entropy
-from discreet.noise.settling import Uniform
+from discreet.noise.refinement import Uniform
 
 TENTHS = st.integers(0, 10).map(lambda k: F(k, 10))
 SLOPES = st.integers(1, 12).map(lambda k: F(k, 4))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from discreet.noise.entropy import Entropy, Words
-from discreet.noise.settling import Uniform
+from discreet.noise.refinement import Uniform
 
 
 class Counted(Entropy):

@@ -101,7 +101,7 @@ def test_a_size_that_does_not_fit_in_memory_is_refused(monkeypatch: pytest.Monke
         raise MemoryError
 
     source = Counted()
-    monkeypatch.setattr("discreet.noise.shape.np.empty", full)
+    monkeypatch.setattr("discreet.noise.batches.np.empty", full)
     with pytest.raises(InvalidArgument, match="fits in memory"):
         discrete_laplace(1, 10**6, entropy=source)
     assert source.handed_out == 0

@@ -16,10 +16,10 @@ from tests.noise.spies import Watched
 from discreet import InvalidArgument
 from discreet.core.rounding import ball
 from discreet.noise import Entropy, discrete_staircase
-from discreet.noise import neighbour_set as module
-from discreet.noise.neighbour_set import Choice, ShellLaw, best, mean_errors, staircase_mean
-from discreet.noise.plane import Plane
-from discreet.noise.shells import Line
+from discreet.noise.neighbour_sets import sampler as module
+from discreet.noise.neighbour_sets.line import Line
+from discreet.noise.neighbour_sets.plane import Plane
+from discreet.noise.neighbour_sets.sampler import Choice, ShellLaw, best, mean_errors, staircase_mean
 
 LARGEST = (1 << 63) - 1
 SIZE = 1_000_000

@@ -16,7 +16,7 @@ from tests.noise.spies import Counted
 
 from discreet.core.rounding import ball
 from discreet.noise import laplace
-from discreet.noise.settling import ULPS, Uniform, double
+from discreet.noise.refinement import ULPS, Uniform, double
 
 MEASURED = 4
 """Units in the last place that numpy's functions are off by at most; the margins allow for `ULPS`."""

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import InvalidArgument
-from discreet.noise import shells as module
-from discreet.noise.plane import Plane
-from discreet.noise.shells import Line, magnitudes
+from discreet.noise.neighbour_sets import line as module
+from discreet.noise.neighbour_sets.line import Line, magnitudes
+from discreet.noise.neighbour_sets.plane import Plane
 
 parts_of_the_line = st.lists(
     st.tuples(st.integers(-30, 30), st.sampled_from([0, 0, 0, 1, 6])).map(lambda part: (part[0], part[0] + part[1])),

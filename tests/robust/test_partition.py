@@ -7,7 +7,7 @@ import pytest
 
 from discreet import InvalidArgument
 from discreet.noise import Entropy
-from discreet.robust.partition import blocks_of, codes_of
+from discreet.robust.aggregation.blocks import blocks_of, codes_of
 
 WHO = np.random.default_rng(0).integers(0, 40, 500)
 

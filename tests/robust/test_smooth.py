@@ -12,7 +12,13 @@ from discreet import Bounds, InvalidArgument, PureDP
 from discreet.core.rounding import exp_down
 from discreet.noise import Entropy
 from discreet.noise.pareto import beyond, pareto
-from discreet.robust import InterquartileRange, MedianDeviation, OrderStatistic, SmoothSensitivity, TrimmedMean
+from discreet.robust import (
+    InterquartileRange,
+    MedianDeviation,
+    OrderStatistic,
+    SmoothSensitivity,
+    TrimmedMean,
+)
 from discreet.robust.statistics import Sample
 
 from .worlds import every, neighbours, sample

@@ -13,7 +13,7 @@ from discreet.adversary import audit
 from discreet.core.rounding import exp_down
 from discreet.noise import Entropy
 from discreet.robust import StableRelease, SubsampledRelease, Unstable, mode
-from discreet.robust.labels import label, tally
+from discreet.robust.aggregation.labels import label, tally
 from discreet.robust.stable import gap_of
 from discreet.robust.subsampled import more_than
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from discreet import InvalidArgument
-from discreet.robust import workers as workers_module
-from discreet.robust.nursery import DEEPEST_LABEL, MOST, read, written
-from discreet.robust.workers import Limits, Workers
+from discreet.robust.sandbox import workers as workers_module
+from discreet.robust.sandbox.forkserver import DEEPEST_LABEL, MOST, read, written
+from discreet.robust.sandbox.workers import Limits, Workers
 
 SEEN: list[int] = []
 LOCK = threading.Lock()
@@ -240,7 +240,7 @@ def test_what_cannot_be_loaded_is_refused_with_the_kind_of_error() -> None:
 def test_modules_of_a_script_and_lambdas_are_found(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def twice(rows):\n    return 2 * rows\n")
     program = (
-        "import pickle, mine\nfrom discreet.robust.workers import *\n"
+        "import pickle, mine\nfrom discreet.robust.sandbox.workers import *\n"
         "def thrice(rows): return mine.twice(rows) + rows\n"
         "for f in (mine.twice, thrice, lambda rows: thrice(rows) + 1):\n"
         "    with Workers(f, None, 'rows', Limits(workers=1)) as w:\n"

@@ -7,7 +7,7 @@ from typing import Any
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
-from discreet.sql.functions import call, cast, weight
+from discreet.sql.functions.registry import call, cast, weight
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 COLUMNS: dict[str, Type] = {

@@ -17,8 +17,8 @@ from tests.sql.generator import Question
 from tests.sql.worlds import World
 
 from discreet.core.domains import Bounds
-from discreet.sql.caps import G
-from discreet.sql.statistics import Statistic
+from discreet.sql.bounding.clipping_norms import G
+from discreet.sql.bounding.sums import Statistic
 
 Key = tuple[Any, ...]
 

@@ -20,16 +20,16 @@ from tests.sql.findings import alike, as_duckdb, cap_of, compare, cuts_of, sever
 from tests.sql.generator import Question, question
 from tests.sql.worlds import Dice, World
 
-from discreet.adversary.movement import CheckFailed, moved, weighed_cells
-from discreet.adversary.replay import answered
+from discreet.adversary.session_audit.replay import answered
+from discreet.adversary.session_audit.sensitivity import CheckFailed, moved, weighed_cells
 from discreet.core.errors import BudgetExceeded, DiscreetError
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql.answer import Answer
-from discreet.sql.caps import G, H
-from discreet.sql.groups import Groups
-from discreet.sql.modes import Mode
-from discreet.sql.statement import only_listed
+from discreet.session.session import Session
+from discreet.sql.answers.answer import Answer
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.measuring.modes import Mode
+from discreet.sql.statement.builder import only_listed
+from discreet.sql.statement.results import Groups
 
 Check = Literal["plan", "session", "movement", "totals"]
 CHECKS: tuple[Check, ...] = ("session", "movement", "totals")

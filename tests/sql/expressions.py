@@ -8,10 +8,10 @@ from typing import Any
 import duckdb
 
 from discreet.sql.catalog import Type
-from discreet.sql.functions import admit, call, cast
-from discreet.sql.logical import CASTS
+from discreet.sql.functions.dates import DIFFERENCES, FARTHEST, PARTS, TRUNCATIONS, shifted
+from discreet.sql.functions.logical import CASTS
+from discreet.sql.functions.registry import admit, call, cast
 from discreet.sql.plan import Call, Expression, Literal, Ref
-from discreet.sql.temporal import DIFFERENCES, FARTHEST, PARTS, TRUNCATIONS, shifted
 
 LONGS = [0, 1, -1, 2, 3, 7, 10, 12, 60, 2**31, -(2**31), 2**53 + 1, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1]
 REALS = ["0.0", "-0.0", "1.0", "-1.0", "0.5", "2.5", "-2.5", "1e308", "-1e308", "1.7976931348623157e308", "5e-324"]

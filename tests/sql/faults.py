@@ -9,23 +9,26 @@ from unittest.mock import PropertyMock, patch
 
 from tests.sql.examination import Check
 
-import discreet.asked
+import discreet.session.sql_question
 from discreet.core.errors import DiscreetError
 from discreet.core.events import Pure
 from discreet.core.units import Row, User
 from discreet.mechanisms import SparseVector
 from discreet.noise import Entropy
-from discreet.session import Session
-from discreet.sql import joining, planner, scope, statement
-from discreet.sql.answer import assemble
-from discreet.sql.caps import Caps
-from discreet.sql.groups import Bucketed, Groups
-from discreet.sql.intervals import Interval, hull
-from discreet.sql.measurement import Measurement
+from discreet.session.session import Session
+from discreet.sql.answers.answer import assemble
+from discreet.sql.bounding.clipping_norms import Caps
+from discreet.sql.bounding.sums import Statistic, Sums
+from discreet.sql.functions.ranges import Interval, hull
+from discreet.sql.measuring import planner
+from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.parsing import joins as joining
+from discreet.sql.parsing import scope
 from discreet.sql.plan import Relation
 from discreet.sql.relations import names_in
-from discreet.sql.selection import Selection
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.statement import builder as statement
+from discreet.sql.statement.results import Bucketed, Groups
+from discreet.sql.statement.selection import Selection
 
 Fault = Callable[[], Any]
 
@@ -41,8 +44,8 @@ def weights_ignored() -> Any:
 
 
 def _rewritten(change: Callable[[str], str]) -> Any:
-    original = discreet.asked.statement
-    return patch.object(discreet.asked, "statement", lambda *given: change(original(*given)))
+    original = discreet.session.sql_question.statement
+    return patch.object(discreet.session.sql_question, "statement", lambda *given: change(original(*given)))
 
 
 def norm_forgets_groups() -> Any:

@@ -8,13 +8,13 @@ from tests.sql.exact import Exact, Key, plain, plain_key
 from tests.sql.generator import Question
 from tests.sql.worlds import Dice
 
-from discreet.adversary import replay
-from discreet.adversary.movement import NO_CUTS, CheckFailed, Cuts
-from discreet.core.unstable import Unstable
-from discreet.sql.answer import Answer
-from discreet.sql.measurement import WEIGHINGS, Measurement
+from discreet.adversary.session_audit import replay
+from discreet.adversary.session_audit.sensitivity import NO_CUTS, CheckFailed, Cuts
+from discreet.core.no_answer import Unstable
+from discreet.sql.answers.answer import Answer
+from discreet.sql.bounding.sums import RANKED
+from discreet.sql.measuring.measurement import WEIGHINGS, Measurement
 from discreet.sql.plan import Measure
-from discreet.sql.statistics import RANKED
 
 CUTS = 3
 """How many choices of norms a movement is measured at."""

@@ -7,9 +7,9 @@ from tests.sql.fixtures import HERE
 
 from discreet.core.domains import Bounds, Categories
 from discreet.sql.catalog import Catalog, Column, Link, Table
-from discreet.sql.naming import renamed, substituted
-from discreet.sql.parse import parse
-from discreet.sql.selection import Selection, text_of
+from discreet.sql.parsing.select import parse
+from discreet.sql.statement.naming import renamed, substituted
+from discreet.sql.statement.selection import Selection, text_of
 
 CATALOG = Catalog(
     (

@@ -18,21 +18,30 @@ import pytest
 from tests.attacks.sql_neighbours import opened
 
 import discreet as dc
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Gaussian, Pure
 from discreet.core.losses import ApproxDP
-from discreet.engines.duckdb import DuckDB
+from discreet.engines.duckdb.engine import DuckDB
 from discreet.mechanisms import Staircase
 from discreet.noise import Entropy
-from discreet.sql import planner
-from discreet.sql.bands import MOST_VALUES, fitting, least_error, nearest, noise, steps_of, unit_of, within
-from discreet.sql.caps import G, H
-from discreet.sql.groups import Bucketed, Groups
-from discreet.sql.measurement import Measurement
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.bounding.declared_values import (
+    MOST_VALUES,
+    fitting,
+    least_error,
+    nearest,
+    noise,
+    steps_of,
+    unit_of,
+    within,
+)
+from discreet.sql.bounding.sums import Statistic
+from discreet.sql.measuring import planner
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.plan import Ref
-from discreet.sql.statistics import Statistic
+from discreet.sql.statement.results import Bucketed, Groups
 
 BONUS = [0, 500, 10_000]
 TEAMS = ["a", "b"]

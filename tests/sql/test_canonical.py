@@ -13,9 +13,9 @@ from tests.sql.fixtures import cases
 from tests.sql.tables import CATALOG, VISITS, data
 
 from discreet.core.domains import Bounds, Categories
-from discreet.sql.canonical import canonical
+from discreet.sql.analysis.canonical import canonical
 from discreet.sql.catalog import Catalog, Column, Link, Table
-from discreet.sql.parse import parse
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Aggregate, Call, Join, Literal, Measure, Named, Order, Query
 
 SAME = [

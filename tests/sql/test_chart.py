@@ -12,8 +12,8 @@ import pytest
 import vl_convert
 
 import discreet as dc
-from discreet.session import Session
-from discreet.sql.answer import Answer
+from discreet.session.session import Session
+from discreet.sql.answers.answer import Answer
 
 HOSTILE = "</script><script>alert(1)</script>"
 KINDS = ["York", "Bath", HOSTILE, "Ely"]

@@ -11,10 +11,10 @@ from tests.soak import whole_or_share
 from tests.sql.decimals import COLUMNS, Maker, rows, shown
 from tests.sql.reference import evaluate
 
-from discreet.engines.schema import reading
+from discreet.engines.duckdb.types import reading
 from discreet.sql.decimals import Decimals
-from discreet.sql.functions import interval, render
-from discreet.sql.intervals import Interval
+from discreet.sql.functions.ranges import Interval
+from discreet.sql.functions.registry import interval, render
 from discreet.sql.plan import Expression
 
 EXPRESSIONS, AT_ONCE = whole_or_share(400, 150), 50

@@ -9,9 +9,9 @@ import pytest
 
 from discreet.core.domains import Bounds
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.functions import FUNCTIONS
-from discreet.sql.parse import parse
-from discreet.sql.parse_aggregates import Statistic
+from discreet.sql.functions.registry import FUNCTIONS
+from discreet.sql.parsing.aggregates import Statistic
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Call, Expression, Filter, Query
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "sql.md").read_text()

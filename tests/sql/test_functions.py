@@ -13,10 +13,10 @@ from tests.sql.expressions import COLUMNS, ENGINE, KINDS, Maker, table
 from tests.sql.reference import evaluate
 
 from discreet.core.errors import Unsupported
-from discreet.engines.postgres_dialect import PostgresDialect
-from discreet.sql.functions import FUNCTIONS, admit, call, cast, interval, render, weight
-from discreet.sql.intervals import Interval
-from discreet.sql.parse_expressions import DEEPEST
+from discreet.engines.postgres.dialect import PostgresDialect
+from discreet.sql.functions.ranges import Interval
+from discreet.sql.functions.registry import FUNCTIONS, admit, call, cast, interval, render, weight
+from discreet.sql.parsing.expressions import DEEPEST
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 EXPRESSIONS = whole_or_share(500, 200)

@@ -12,8 +12,8 @@ from tests.sql.questions import ODD, Asker
 from tests.sql.tables import CATALOG
 
 from discreet.core.errors import DiscreetError
-from discreet.sql.canonical import canonical
-from discreet.sql.parse import parse
+from discreet.sql.analysis.canonical import canonical
+from discreet.sql.parsing.select import parse
 
 VOCABULARY = """
 SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT DISTINCT UNION ALL JOIN LEFT ON USING WITH AS IN EXISTS NOT AND OR CASE

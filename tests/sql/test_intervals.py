@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.sql.reference import evaluate
 
 from discreet.core.domains import Bounds
-from discreet.sql.functions import call, interval
-from discreet.sql.intervals import EVERYTHING, Interval, hull, power
+from discreet.sql.functions.ranges import EVERYTHING, Interval, hull, power
+from discreet.sql.functions.registry import call, interval
 from discreet.sql.plan import Literal, Ref
 
 reals = st.floats(-1e9, 1e9, allow_nan=False, width=64) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 5e-324, 1e-300])

@@ -12,12 +12,12 @@ import pytest
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog, Column, Link, Table
-from discreet.sql.multiplicity import DEFAULT_MATCHES
-from discreet.sql.naming import OWNER, renamed
-from discreet.sql.parse import parse
+from discreet.sql.parsing.join_limits import DEFAULT_MATCHES
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Join, Relation, Scan, Union
 from discreet.sql.relations import columns_of
-from discreet.sql.selection import Selection
+from discreet.sql.statement.naming import OWNER, renamed
+from discreet.sql.statement.selection import Selection
 
 CUSTOMERS = Table("customers", (Column("id", "integer"), Column("town", "text")), "id", max_rows=1)
 ORDERS = Table(

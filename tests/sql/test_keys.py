@@ -13,11 +13,11 @@ from tests.sql.tables import CATALOG, data, load
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.keys import listed
-from discreet.sql.naming import renamed, substituted
-from discreet.sql.parse import parse
+from discreet.sql.parsing.key_values import listed
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Named, Query, Relation
-from discreet.sql.selection import Selection, text_of
+from discreet.sql.statement.naming import renamed, substituted
+from discreet.sql.statement.selection import Selection, text_of
 
 KEYS = [
     "city",

@@ -11,13 +11,13 @@ from discreet.accounting import account
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.mechanisms import Gaussian
 from discreet.noise import Entropy
-from discreet.sql.answer import pack, unpack
-from discreet.sql.caps import Caps, G
-from discreet.sql.groups import Bucketed, Groups
-from discreet.sql.measurement import Measurement, Noisy
+from discreet.sql.answers.answer import pack, unpack
+from discreet.sql.bounding.clipping_norms import Caps, G
+from discreet.sql.bounding.sums import Statistic
+from discreet.sql.measuring.measurement import Measurement, Noisy
 from discreet.sql.plan import Ref
-from discreet.sql.shape import Norm, Weights
-from discreet.sql.statistics import Statistic
+from discreet.sql.statement.layout import Norm, Weights
+from discreet.sql.statement.results import Bucketed, Groups
 
 ROWS, UNITS = Statistic("rows", None), Statistic("units", None)
 UNIT_SIGMA = Gaussian.for_approx("0.9", "1e-6").sigma

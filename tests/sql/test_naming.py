@@ -19,17 +19,17 @@ from tests.sql.hostile import CODES, ODD, QUESTIONS, ROOM, VISITS, asked, catalo
 
 import discreet as dc
 from discreet.core.domains import Bounds
-from discreet.engines.duckdb import DuckDB
-from discreet.engines.ibis_dialect import WAREHOUSES, WarehouseDialect
-from discreet.engines.postgres_dialect import PostgresDialect
-from discreet.engines.spark_dialect import SparkDialect
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.postgres.dialect import PostgresDialect
+from discreet.engines.spark.dialect import SparkDialect
+from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
 from discreet.noise import Entropy
-from discreet.session import Session
+from discreet.session.session import Session
 from discreet.sql.catalog import Catalog, Column, Table, folded
-from discreet.sql.dialect import DUCKDB
-from discreet.sql.naming import Name, Names, check_names, renamed
 from discreet.sql.plan import Ref, Scan
-from discreet.sql.selection import Selection, text_of
+from discreet.sql.statement.dialect import DUCKDB
+from discreet.sql.statement.naming import Name, Names, check_names, renamed
+from discreet.sql.statement.selection import Selection, text_of
 
 EXAMPLES = whole_or_share(100, 10)
 STEWARDS = ("visits", *VISITS, "codes", *CODES)

@@ -7,7 +7,7 @@ import pytest
 
 import discreet as dc
 from discreet.noise import Entropy
-from discreet.session import Session
+from discreet.session.session import Session
 
 OTHERS = "Rows with other values of city than those declared are in no group."
 

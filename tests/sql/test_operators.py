@@ -11,7 +11,7 @@ from tests.sql.reference import evaluate
 
 from discreet.core.errors import DiscreetError
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.parse import parse
+from discreet.sql.parsing.select import parse
 
 ROW = {"a": 7, "b": -3, "c": 2, "x": 2.5, "y": -1.5, "p": True, "q": False, "n": None, "s": "ab", "t": "b"}
 COLUMNS = (

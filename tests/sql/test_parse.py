@@ -15,9 +15,9 @@ from tests.sql.tables import CATALOG, data, load
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.sql.catalog import Catalog, Column, Table
-from discreet.sql.functions import interval
-from discreet.sql.intervals import Interval
-from discreet.sql.parse import parse
+from discreet.sql.functions.ranges import Interval
+from discreet.sql.functions.registry import interval
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Filter, Join, Named, Project, Ref
 
 PLANS = cases("plans.txt")

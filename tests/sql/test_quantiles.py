@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from discreet import ApproxDP, Bounds, InvalidArgument, PureDP
 from discreet.accounting.accountants import account
 from discreet.core.events import BoundedRange, BoundedRanges, Event
-from discreet.mechanisms.ranks import Question, spread
+from discreet.mechanisms.quantiles.rank_law import Question, spread
 from discreet.noise.entropy import Entropy
-from discreet.sql.caps import Caps, G, H
-from discreet.sql.quantiles import LEVEL, Cells, Histograms, QuantilePlan, Rank, cells_sql
+from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.measuring.quantiles import LEVEL, Cells, Histograms, QuantilePlan, Rank, cells_sql
 
 AGES = Cells.of(Bounds(0, 10), whole=True, keys=3)
 Rows = Sequence[tuple[int, str, float | None]]

@@ -13,8 +13,8 @@ from tests.sql.questions import Asker
 from tests.sql.tables import CATALOG, data, load
 
 from discreet.core.errors import DiscreetError
-from discreet.sql.canonical import canonical
-from discreet.sql.parse import parse
+from discreet.sql.analysis.canonical import canonical
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import (
     Aggregate,
     Expression,

@@ -13,7 +13,7 @@ from tests.sql.faults import FAULTS, Fault, planted
 from tests.sql.generator import QUANTILES, question
 from tests.sql.worlds import World
 
-from discreet.adversary.movement import CheckFailed
+from discreet.adversary.session_audit.sensitivity import CheckFailed
 from discreet.core.errors import DiscreetError
 
 WORLDS, QUESTIONS = 50, whole_or_share(200, 40)

@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet import ApproxDP, Bounds, InvalidArgument, PureDP
 from discreet.accounting.accountants import account
-from discreet.certificate import verify
+from discreet.charging.certificate import verify
+from discreet.core.display.numbers import plain
 from discreet.core.events import Approximate, BoundedRange, BoundedRanges, Gaussian, Laplace
-from discreet.core.numerals import plain
+from discreet.core.no_answer import Unstable
 from discreet.core.units import Neighbours
-from discreet.core.unstable import Unstable
 from discreet.noise.entropy import Entropy
-from discreet.sql.caps import Caps, G, H
-from discreet.sql.histograms import Cells, Histograms
-from discreet.sql.modes import Chosen, Mode, chosen
-from discreet.sql.panels import panels_of
-from discreet.sql.quantiles import QuantilePlan, Rank
-from discreet.sql.spreads import MOST_BITS, Drawn, Noise, Trimmed, folded
+from discreet.sql.answers.chart_data import panels_of
+from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.measuring.dispersion import MOST_BITS, Drawn, Noise, Trimmed, folded
+from discreet.sql.measuring.modes import Chosen, Mode, chosen
+from discreet.sql.measuring.quantiles import QuantilePlan, Rank
+from discreet.sql.statement.histograms import Cells, Histograms
 
 SCORES = Cells.of(Bounds(0, 999), whole=True, keys=1000)
 IQR, MAD = Rank.of("iqr", None, SCORES), Rank.of("mad", None, SCORES)
@@ -121,7 +121,7 @@ def test_all_that_is_run_is_charged_and_within_the_budget(keys: int | None, chan
 
 
 def _spent(plan: QuantilePlan, index: int, power: int) -> F:
-    from discreet.mechanisms.ranks import spread
+    from discreet.mechanisms.quantiles.rank_law import spread
 
     rank = plan.ranks[index]
     if isinstance(rank, Mode):

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet as dc
-from discreet.certificate import verify
-from discreet.core.cells import Cells, measured
-from discreet.core.markup import table
+from discreet.charging.certificate import verify
+from discreet.core.display.columns import Cells, measured
+from discreet.core.display.html import table
 from discreet.mechanisms import Laplace
 from discreet.noise import Entropy
-from discreet.session import Session
+from discreet.session.session import Session
 
 HOSTILE = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"'&<b>", "plain"]
 TAGS = {"div", "style", "table", "thead", "tbody", "tr", "th", "td", "p", "strong", "br", "span"}

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Bounds, Categories
-from discreet.engines.duckdb import DuckDB
-from discreet.sql.caps import Caps, G, H
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.catalog import Column, Table
-from discreet.sql.functions import call
-from discreet.sql.groups import Groups
-from discreet.sql.measurement import Measurement
+from discreet.sql.functions.registry import call
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.plan import Aggregate, Filter, Literal, Measure, Named, Ref, Scan
-from discreet.sql.shape import Norm, Weights
-from discreet.sql.statement import WRITTEN, statement
-from discreet.sql.statistics import Statistic, Sums
+from discreet.sql.statement.builder import WRITTEN, statement
+from discreet.sql.statement.layout import Norm, Weights
+from discreet.sql.statement.results import Groups
 
 BOUNDS = Bounds(-10, 90)
 CAPS = Caps.up_to(9)

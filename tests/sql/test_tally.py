@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.attacks.sql_neighbours import both, exact, opened, strain
 
 import discreet as dc
-from discreet.adversary.movement import tallied
+from discreet.adversary.session_audit.sensitivity import tallied
 from discreet.noise import Entropy
-from discreet.sql import tally
-from discreet.sql.caps import G, H
-from discreet.sql.tally import Tally
+from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.measuring import clipping_loss as tally
+from discreet.sql.measuring.clipping_loss import Tally
 
 KEYS = [*"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMN"]
 BY_KEY = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"

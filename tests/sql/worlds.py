@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.adversary.replay import WatchedDuckDB
-from discreet.session import Session
+from discreet.adversary.session_audit.replay import WatchedDuckDB
+from discreet.session.session import Session
 
 CITIES = ("Oslo", "Rome", "Lima", "Zürich")
 ODD_TEXTS = ("", " ", "é", "É", "ß", "日本語", "😀 smile", "it's", "%", "a%b", "12", "-3", "1e3", "nan", "2020-02-29")
@@ -271,7 +271,7 @@ class World:
         private: dict[str, Any] = {"labs": dc.Private(labs.source) if self.by_row else labs}
         if self.linked:
             private["items"] = dc.Private(self.table("items", data["items"]), link=("visit", "visits", "id"))
-        with patch("discreet.connection.DuckDB", Optimized if self.optimized else Unoptimized):
+        with patch("discreet.session.connect.DuckDB", Optimized if self.optimized else Unoptimized):
             towns = self.table("towns", data["towns"])
             return dc.connect(
                 self.table("visits", data["visits"]), **self.facts, private=private, public={"towns": towns}

@@ -13,7 +13,7 @@ from discreet import Bounds
 from discreet.adversary import audit
 from discreet.noise import system
 from discreet.robust import Agreement, Centre, Unstable, Vote
-from discreet.robust.partition import blocks_of
+from discreet.robust.aggregation.blocks import blocks_of
 
 pytestmark = pytest.mark.slow
 

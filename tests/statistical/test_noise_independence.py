@@ -12,10 +12,11 @@ import pytest
 from tests.noise import laws
 from tests.noise.laws import Law
 
-from discreet.noise import Entropy, discrete_gaussian, discrete_laplace, geometric, shape
+from discreet.noise import Entropy, discrete_gaussian, discrete_laplace, geometric
+from discreet.noise import batches as shape
 from discreet.noise import gaussian as gaussian_module
 from discreet.noise import laplace as laplace_module
-from discreet.noise.shape import PART
+from discreet.noise.batches import PART
 
 SIZE = 8 * PART
 LAPLACE = [Fraction("0.5"), Fraction(20), Fraction(2**20), Fraction(2**45)]

@@ -14,7 +14,7 @@ from discreet.core.events import BoundedRange, Composed, Nothing, Repeated
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.noise import Entropy
 from discreet.synopses import Attribute, Boosting, Domain, LinearBase, Weights, Workload, sample_needed
-from discreet.synopses.measurement import Reading
+from discreet.synopses.noisy_counts import Reading
 
 DOMAIN = Domain((Attribute("a", tuple(range(10))), Attribute("b", tuple(range(4)))))
 WORK = Workload.all_marginals(DOMAIN, 2) + Workload.ranges(DOMAIN, "a")

@@ -12,7 +12,7 @@ from discreet.core.events import Composed
 from discreet.noise import Entropy
 from discreet.synopses.domain import Attribute, Domain
 from discreet.synopses.median import MedianMechanism
-from discreet.synopses.workload import Workload
+from discreet.synopses.queries.workload import Workload
 
 DOMAIN = Domain((Attribute("a", (0, 1, 2)), Attribute("b", (0, 1))))
 MARGINALS = Workload.all_marginals(DOMAIN, 1) + Workload.all_marginals(DOMAIN, 2)

@@ -23,7 +23,7 @@ from discreet.synopses import (
     load,
     prefixes,
 )
-from discreet.synopses.weighing import Measured, nudged, polished, simplex
+from discreet.synopses.multiplicative_updates import Measured, nudged, polished, simplex
 
 DOMAIN = Domain((Attribute("a", range(4)), Attribute("b", range(5)), Attribute("c", range(3))))
 PAIRS = Workload.all_marginals(DOMAIN, 2)
@@ -83,7 +83,7 @@ def test_what_is_scored_and_measured_moves_no_more_than_is_charged_for(
     method: str, rounds: int | None, changes: int
 ) -> None:
     """Scores and counts of neighbouring histograms, for the worst pairs of cells."""
-    from discreet.synopses.multiplicative import _sums
+    from discreet.synopses.mwem import _sums
 
     mechanism = MWEM(workload=PAIRS + MIXED, epsilon=1, rounds=rounds, method=method, changes=changes, unit_weight=2)
     assert mechanism.follows == (rounds is None)

@@ -11,7 +11,7 @@ from discreet import InvalidArgument
 from discreet.core.events import Laplace, Repeated
 from discreet.noise import Entropy
 from discreet.synopses import Attribute, Domain, Projection, Workload
-from discreet.synopses.measurement import Measurement, gaussian_rho
+from discreet.synopses.noisy_counts import Measurement, gaussian_rho
 
 DOMAIN = Domain(tuple(Attribute(name, tuple(range(size))) for name, size in {"a": 6, "b": 5, "c": 4, "d": 3}.items()))
 WORK = Workload.all_marginals(DOMAIN, 3) + Workload.ranges(DOMAIN, "a")

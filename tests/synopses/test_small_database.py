@@ -11,10 +11,10 @@ from discreet import ApproxDP, InvalidArgument
 from discreet.noise import Entropy
 from discreet.synopses.candidates import END, Kinds, held, misses, multisets, number_of_multisets
 from discreet.synopses.domain import Attribute, Domain
-from discreet.synopses.population import LARGEST_SIZE, Population, total_weight
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.small_database import MOST, SmallDatabase
+from discreet.synopses.total_weight import LARGEST_SIZE, Population, total_weight
 from discreet.synopses.walk import SmallDatabaseWalk
-from discreet.synopses.workload import Workload
 
 DOMAIN = Domain((Attribute("a", (0, 1, 2)), Attribute("b", (0, 1))))
 MARGINALS = Workload.all_marginals(DOMAIN, 1)

@@ -19,7 +19,6 @@ ApproxDP(epsilon=2.14194, delta=1e-06)
 * `calibrate` finds the least noise for a budget, with `laplace_scale` and `gaussian_sigma` in closed form.
 """
 
-from discreet.accounting import pld
 from discreet.accounting.accountants import account
 from discreet.accounting.approximate import approximate
 from discreet.accounting.calibration import (
@@ -37,6 +36,7 @@ from discreet.accounting.conversions import affordable, convert, delta_at, epsil
 from discreet.accounting.filters import Filter
 from discreet.accounting.group import group
 from discreet.accounting.odometers import Odometer
+from discreet.accounting.pld import distribution as pld
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp

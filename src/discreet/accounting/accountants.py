@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from discreet.accounting.approximate import approximate
-from discreet.accounting.parts import as_event
+from discreet.accounting.flattening import as_event
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import DEFAULT_ORDERS, renyi
 from discreet.accounting.zcdp import zcdp

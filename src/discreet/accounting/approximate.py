@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.accounting import pld
 from discreet.accounting.composition import optimal
 from discreet.accounting.conversions import epsilon_at
 from discreet.accounting.enclosures import below, total
+from discreet.accounting.flattening import Parts, parts, rate_of
 from discreet.accounting.gaussian import discrete_epsilon
-from discreet.accounting.parts import Parts, parts, rate_of
+from discreet.accounting.pld import distribution as pld
 from discreet.accounting.pure import amplified, pure
 from discreet.accounting.renyi import renyi
 from discreet.accounting.zcdp import zcdp

@@ -37,8 +37,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, get_args
 
-from discreet.accounting.meters import Composition, Meter, Sums, composition_for, meters_for
-from discreet.accounting.parts import neighbours
+from discreet.accounting.filter_terms import Composition, Meter, Sums, composition_for, meters_for
+from discreet.accounting.flattening import neighbours
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, exact

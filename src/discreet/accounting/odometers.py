@@ -25,7 +25,7 @@ from threading import Lock
 
 from discreet.accounting.approximate import separated
 from discreet.accounting.enclosures import total
-from discreet.accounting.parts import neighbours
+from discreet.accounting.flattening import neighbours
 from discreet.accounting.pure import pure
 from discreet.accounting.renyi import renyi
 from discreet.core.errors import NotAccountable

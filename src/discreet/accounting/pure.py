@@ -11,7 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.accounting.enclosures import above, total
-from discreet.accounting.parts import parts, rate_of
+from discreet.accounting.flattening import parts, rate_of
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     BoundedRange,

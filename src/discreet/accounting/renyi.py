@@ -26,9 +26,9 @@ from math import ceil
 from flint import arb, ctx
 
 from discreet.accounting.enclosures import enclosed, finitely_above, total
-from discreet.accounting.parts import parts, rate_of
+from discreet.accounting.flattening import parts, rate_of
 from discreet.accounting.pure import amplified, pure
-from discreet.accounting.sampling import (
+from discreet.accounting.subsampling import (
     backward_excess,
     fixed_size_excess,
     forward_excess,

@@ -26,7 +26,7 @@ from fractions import Fraction
 from flint import arb
 
 from discreet.accounting.enclosures import above, total
-from discreet.accounting.parts import parts
+from discreet.accounting.flattening import parts
 from discreet.core.errors import NotAccountable
 from discreet.core.events import (
     Approximate,

@@ -17,31 +17,42 @@ records of people in tables without names, `difference`, `track` and `unsuppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.adversary.auditor import Audit, audit
-from discreet.adversary.reachability import Comparison
-from discreet.adversary.sensitivity import MeasuredSensitivity, measured_sensitivity
+from discreet.adversary.auditing.auditor import Audit, audit
+from discreet.adversary.auditing.exact_comparison import Comparison
+from discreet.adversary.auditing.sensitivity import MeasuredSensitivity, measured_sensitivity
 
 if TYPE_CHECKING:
-    from discreet.adversary.aggregates import OfConnection, OfSession, Restricted
-    from discreet.adversary.anonymity import Anonymity, Uniqueness, how_anonymous, uniqueness
-    from discreet.adversary.answerers import Answers, FromConnection, FromFile, FromFunction, FromSession
-    from discreet.adversary.census import TableReconstruction, reconstruct_tables
-    from discreet.adversary.chance import epsilon_proven, most_by_chance
-    from discreet.adversary.differencing import Differencing, difference, track
-    from discreet.adversary.fingerprints import FingerprintCode
-    from discreet.adversary.foreign import Program
-    from discreet.adversary.intersection import Intersection, intersect
-    from discreet.adversary.limits import LeastError, counter_error, least_error, queries_error
-    from discreet.adversary.matching import Items, Matching, match
-    from discreet.adversary.nearness import Marginals, trace_rows
-    from discreet.adversary.neighbours import Numbers, worst_pair
-    from discreet.adversary.queries import Hadamard, Listed
-    from discreet.adversary.reconstruction import Reconstruction, reconstruct
-    from discreet.adversary.sessions import SessionAudit, audit_session
-    from discreet.adversary.signatures import SignedData
-    from discreet.adversary.suppression import Suppression, margins, unsuppress
-    from discreet.adversary.tables import Tables
-    from discreet.adversary.tracing import Tracing, power_of_means, trace_means
+    from discreet.adversary.auditing.foreign import Program
+    from discreet.adversary.auditing.neighbours import Numbers, worst_pair
+    from discreet.adversary.differencing.answerers import OfConnection, OfSession, Restricted
+    from discreet.adversary.differencing.attack import Differencing, difference, track
+    from discreet.adversary.differencing.suppression import Suppression, margins, unsuppress
+    from discreet.adversary.linkage.anonymity import Anonymity, Uniqueness, how_anonymous, uniqueness
+    from discreet.adversary.linkage.intersection import Intersection, intersect
+    from discreet.adversary.linkage.matching import Items, Matching, match
+    from discreet.adversary.lower_bounds.least_error import (
+        LeastError,
+        counter_error,
+        least_error,
+        queries_error,
+    )
+    from discreet.adversary.membership.fingerprinting import FingerprintCode
+    from discreet.adversary.membership.from_means import Tracing, power_of_means, trace_means
+    from discreet.adversary.membership.from_rows import Marginals, trace_rows
+    from discreet.adversary.membership.signed_rows import SignedData
+    from discreet.adversary.reconstruction.answerers import (
+        Answers,
+        FromConnection,
+        FromFile,
+        FromFunction,
+        FromSession,
+    )
+    from discreet.adversary.reconstruction.attack import Reconstruction, reconstruct
+    from discreet.adversary.reconstruction.census import TableReconstruction, reconstruct_tables
+    from discreet.adversary.reconstruction.chance import epsilon_proven, most_by_chance
+    from discreet.adversary.reconstruction.published_tables import Tables
+    from discreet.adversary.reconstruction.subset_queries import Hadamard, Listed
+    from discreet.adversary.session_audit.audit import SessionAudit, audit_session
 
 __all__ = [
     "Anonymity",
@@ -100,26 +111,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aggregates": ("OfConnection", "OfSession", "Restricted"),
-    "anonymity": ("Anonymity", "Uniqueness", "how_anonymous", "uniqueness"),
-    "answerers": ("Answers", "FromConnection", "FromFile", "FromFunction", "FromSession"),
-    "census": ("TableReconstruction", "reconstruct_tables"),
-    "chance": ("epsilon_proven", "most_by_chance"),
-    "differencing": ("Differencing", "difference", "track"),
-    "fingerprints": ("FingerprintCode",),
-    "foreign": ("Program",),
-    "intersection": ("Intersection", "intersect"),
-    "limits": ("LeastError", "counter_error", "least_error", "queries_error"),
-    "matching": ("Items", "Matching", "match"),
-    "nearness": ("Marginals", "trace_rows"),
-    "neighbours": ("Numbers", "worst_pair"),
-    "queries": ("Hadamard", "Listed"),
-    "reconstruction": ("Reconstruction", "reconstruct"),
-    "sessions": ("SessionAudit", "audit_session"),
-    "signatures": ("SignedData",),
-    "suppression": ("Suppression", "margins", "unsuppress"),
-    "tables": ("Tables",),
-    "tracing": ("Tracing", "power_of_means", "trace_means"),
+    "differencing.answerers": ("OfConnection", "OfSession", "Restricted"),
+    "linkage.anonymity": ("Anonymity", "Uniqueness", "how_anonymous", "uniqueness"),
+    "reconstruction.answerers": ("Answers", "FromConnection", "FromFile", "FromFunction", "FromSession"),
+    "reconstruction.census": ("TableReconstruction", "reconstruct_tables"),
+    "reconstruction.chance": ("epsilon_proven", "most_by_chance"),
+    "differencing.attack": ("Differencing", "difference", "track"),
+    "membership.fingerprinting": ("FingerprintCode",),
+    "auditing.foreign": ("Program",),
+    "linkage.intersection": ("Intersection", "intersect"),
+    "lower_bounds.least_error": ("LeastError", "counter_error", "least_error", "queries_error"),
+    "linkage.matching": ("Items", "Matching", "match"),
+    "membership.from_rows": ("Marginals", "trace_rows"),
+    "auditing.neighbours": ("Numbers", "worst_pair"),
+    "reconstruction.subset_queries": ("Hadamard", "Listed"),
+    "reconstruction.attack": ("Reconstruction", "reconstruct"),
+    "session_audit.audit": ("SessionAudit", "audit_session"),
+    "membership.signed_rows": ("SignedData",),
+    "differencing.suppression": ("Suppression", "margins", "unsuppress"),
+    "reconstruction.published_tables": ("Tables",),
+    "membership.from_means": ("Tracing", "power_of_means", "trace_means"),
 }
 """Where names are from that are loaded when they are asked for."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.sql.exports import library
+from discreet.sql.answers.exports import library
 
 __all__ = ["COLOURS", "altair", "bars", "dots", "histogram", "styled"]
 

@@ -23,8 +23,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from discreet.core.markup import block, facts, note
-from discreet.core.texts import visible
+from discreet.core.display.html import block, facts, note
+from discreet.core.display.text import visible
 
 __all__ = ["Finding", "judged"]
 

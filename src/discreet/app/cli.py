@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.app.attack import attack_app
-from discreet.app.audit import audit_app
+from discreet.app.commands.attack import attack_app
+from discreet.app.commands.audit import audit_app
+from discreet.app.commands.synth import synth
 from discreet.app.options import (
     Analyst,
     BoundsOption,
@@ -38,13 +39,12 @@ from discreet.app.options import (
     ValuesOption,
     Version,
 )
-from discreet.app.printing import say, say_exactly
-from discreet.app.synth import synth
-from discreet.core.texts import json_text
+from discreet.app.output.printing import say, say_exactly
+from discreet.core.display.text import json_text
 
 if TYPE_CHECKING:
-    from discreet.app.questions import Asking
-    from discreet.app.settings import Settings
+    from discreet.app.commands.query import Asking
+    from discreet.app.config.settings import Settings
 
 __all__ = ["app"]
 
@@ -103,7 +103,7 @@ def init(
         delta = delta or typer.prompt("δ, the chance of a worse loss (0 for none)", default="1e-6")
     if epsilon is None:
         raise typer.BadParameter("state how much may ever be spent", param_hint="--epsilon")
-    from discreet.app.registration import NewTable, create
+    from discreet.app.config.registration import NewTable, create
 
     table = None
     if source is not None:
@@ -138,9 +138,9 @@ def add(
     disjoint: Annotated[bool, typer.Option("--disjoint", help="No row of it is in another table.")] = False,
 ) -> None:
     """Add a table to discreet.toml."""
-    from discreet.app.registration import NewTable
-    from discreet.app.registration import add as record
-    from discreet.app.settings import find
+    from discreet.app.config.registration import NewTable
+    from discreet.app.config.registration import add as record
+    from discreet.app.config.settings import find
 
     path = find(Path.cwd(), ctx.meta["config"])
     facts = types or (), bounds or (), values or ()
@@ -170,8 +170,8 @@ def query(
     if as_json and as_csv:
         raise typer.BadParameter("choose one of --json and --csv")
     settings, text = _settings(ctx), _read(question)
-    from discreet.app.questions import Asking, ask
-    from discreet.app.targets import check_targets
+    from discreet.app.commands.query import Asking, ask
+    from discreet.app.config.output_paths import check_targets
 
     check_targets(settings, {"html": html, "certificate": certificate})
     asking = Asking(text, epsilon, error, study, analyst)
@@ -180,7 +180,7 @@ def query(
         return
     outcome = ask(settings, asking, level)
     if html is not None:
-        from discreet.app.page import page
+        from discreet.app.output.page import page
 
         html.write_text(page(outcome, text), encoding="utf-8")
     if certificate is not None:
@@ -190,7 +190,7 @@ def query(
     elif as_csv:
         say_exactly(outcome.as_csv())
     else:
-        from discreet.app.terminal import show_outcome
+        from discreet.app.output.terminal import show_outcome
 
         show_outcome(outcome, plot=plot)
 
@@ -208,8 +208,8 @@ def price(
 ) -> None:
     """Tell what a question would cost and how it would be answered; nothing is spent."""
     settings, text = _settings(ctx), _read(question)
-    from discreet.app.questions import Asking
-    from discreet.app.questions import price as quoted
+    from discreet.app.commands.query import Asking
+    from discreet.app.commands.query import price as quoted
 
     asking = Asking(text, epsilon, error, study, analyst)
     if explain:
@@ -219,7 +219,7 @@ def price(
     if as_json:
         _print_json(priced.as_record())
     else:
-        from discreet.app.terminal import show_price
+        from discreet.app.output.terminal import show_price
 
         show_price(priced)
 
@@ -229,8 +229,8 @@ def budget(ctx: typer.Context, as_json: Json = False) -> None:
     """Show what is spent and left, by data set, study and analyst."""
     if ctx.invoked_subcommand is not None:
         return
-    from discreet.app.books import outranked_caps, standing_cells, standings
-    from discreet.app.outcome import standing_record
+    from discreet.app.commands.books import outranked_caps, standing_cells, standings
+    from discreet.app.output.outcome import standing_record
 
     found = standings(_settings(ctx))
     if as_json:
@@ -254,7 +254,7 @@ def amend(
     note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
 ) -> None:
     """Change a budget on record: of the data set, or of a study or analyst in it."""
-    from discreet.app.amendment import amend as change
+    from discreet.app.commands.amend import amend as change
 
     say("\n".join(change(_settings(ctx), epsilon, delta, study, analyst, note, new)))
 
@@ -266,7 +266,7 @@ def answers(
     note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
 ) -> None:
     """Show or change who may see stored answers: all who may ask about the data set, or each study its own."""
-    from discreet.app.amendment import answers as kept
+    from discreet.app.commands.amend import answers as kept
 
     say(kept(_settings(ctx), per, note))
 
@@ -280,13 +280,13 @@ def ledger(
     """Show the entries of the books."""
     if ctx.invoked_subcommand is not None:
         return
-    from discreet.app.books import entries, entry_cells
+    from discreet.app.commands.books import entries, entry_cells
 
     found = entries(_settings(ctx), last)
     if as_json:
         _print_json(found)
     else:
-        from discreet.app.terminal import console
+        from discreet.app.output.terminal import console
 
         _print_grid(entry_cells(found, console().width))
 
@@ -301,8 +301,8 @@ def check(
     as_json: Json = False,
 ) -> None:
     """Read all the books again: the chain of hashes, every sum, every release."""
-    from discreet.app.books import anchor as noted
-    from discreet.app.books import opened
+    from discreet.app.commands.books import anchor as noted
+    from discreet.app.commands.books import opened
     from discreet.ledger import Ledger
 
     head = noted(anchor)
@@ -326,7 +326,7 @@ def migrate(
     target: Annotated[str, typer.Argument(help="Where they go: a new file, or a database.", metavar="TO")],
 ) -> None:
     """Move the books to another place, with all hashes, and close the old ones."""
-    from discreet.app.moving import moved
+    from discreet.app.commands.migrate import moved
 
     say(moved(source, target))
 
@@ -334,7 +334,7 @@ def migrate(
 @app.command()
 def registry(ctx: typer.Context, as_json: Json = False) -> None:
     """Print what may be published: who is protected, what was spent, by which kinds of questions."""
-    from discreet.app.books import kinds_cells, protected, register, register_cells
+    from discreet.app.commands.books import kinds_cells, protected, register, register_cells
 
     found = register(_settings(ctx))
     if as_json:
@@ -362,13 +362,13 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a certificate: offline its signature and loss; with --at all it says, against the books (exit code 0)."""
-    from discreet.app.credentials import checked
+    from discreet.app.commands.verify import checked
 
     found = checked(certificate, key, at, answer)
     if as_json:
         _print_json(found.as_record())
     elif found.certificate is not None:
-        from discreet.app.terminal import console, facts
+        from discreet.app.output.terminal import console, facts
 
         console().print(facts(found.lines()))
     if found.reason:
@@ -381,9 +381,9 @@ def demo(
     folder: Annotated[Path | None, typer.Option(help="Keep its files there, to play on.", file_okay=False)] = None,
 ) -> None:
     """Tell the whole story on a real health survey, with an attack at the end."""
-    from discreet.app.demo import run
+    from discreet.app.commands.demo import run
 
-    run(folder)
+    run(folder, app)
 
 
 app.command()(synth)
@@ -394,7 +394,7 @@ app.add_typer(audit_app, name="audit")
 
 
 def _settings(ctx: typer.Context) -> Settings:
-    from discreet.app.settings import Settings, find
+    from discreet.app.config.settings import Settings, find
 
     return Settings.read(find(Path.cwd(), ctx.meta["config"]))
 
@@ -409,7 +409,7 @@ def _read(question: str) -> str:
 
 
 def _print_statement(settings: Settings, asking: Asking, as_json: bool) -> None:
-    from discreet.app.questions import price as quoted
+    from discreet.app.commands.query import price as quoted
 
     statement = quoted(settings, asking).quote.statement
     if as_json:
@@ -423,6 +423,6 @@ def _print_json(record: object) -> None:
 
 
 def _print_grid(columns: Any) -> None:
-    from discreet.app.terminal import show_grid
+    from discreet.app.output.terminal import show_grid
 
     show_grid(columns)

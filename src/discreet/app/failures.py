@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.core.display.secrets import redacted
 from discreet.core.errors import BudgetExceeded, DiscreetError, InvalidArgument, Unsupported
-from discreet.core.secrets import redacted
 
 __all__ = ["FAILED", "REFUSED", "WRONG", "Failure"]
 

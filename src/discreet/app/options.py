@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 import discreet
-from discreet.app.printing import say
-from discreet.core.texts import json_text
+from discreet.app.output.printing import say
+from discreet.core.display.text import json_text
 
 __all__ = [
     "Analyst",

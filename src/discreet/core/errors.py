@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import os
 
-from discreet.core.secrets import address_kind, known_scheme, looks_like_login, redacted
-from discreet.core.texts import visible
+from discreet.core.display.secrets import address_kind, known_scheme, looks_like_login, redacted
+from discreet.core.display.text import visible
 
 __all__ = [
     "AnswerFailed",

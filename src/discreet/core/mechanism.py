@@ -46,9 +46,9 @@ class Release:
         return np.stack([low, high], axis=-1)
 
     def _repr_html_(self) -> str:
-        from discreet.core.cells import Cells, measured
-        from discreet.core.markup import MOST_ROWS, block, note, table
-        from discreet.core.numerals import loss, shown
+        from discreet.core.display.columns import Cells, measured
+        from discreet.core.display.html import MOST_ROWS, block, note, table
+        from discreet.core.display.numbers import loss, shown
 
         if self.error is None:
             listed = list(self.values) if isinstance(self.values, list | tuple | np.ndarray) else [self.values]

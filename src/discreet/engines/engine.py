@@ -24,7 +24,7 @@ from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Column, is_number
 from discreet.sql.decimals import Decimals
-from discreet.sql.dialect import Dialect
+from discreet.sql.statement.dialect import Dialect
 
 __all__ = ["LISTED", "LOOKED_AT", "Engine", "known", "unrunnable"]
 

@@ -1,7 +1,7 @@
 """The tables that an engine was told of, and what is asked of every table alike, wherever it lives.
 
 >>> from dataclasses import dataclass
->>> from discreet.engines.schema import Reading
+>>> from discreet.engines.duckdb.types import Reading
 >>> @dataclass(frozen=True)
 ... class Held:
 ...     columns: tuple = (Column("who", "text"),)

@@ -1,8 +1,9 @@
 """An estimate that is asked for, with everything decided before the data is touched: from declared facts alone.
 
 The rows, what answers of the function may be, how many blocks there are, how answers become one, the events and so the
-price: all of it follows from what was asked and declared. The guarantee is that of `robust/sampled.py`, for the
-session's unit: the unit of each row comes along from the engine, and all rows of a unit are in one block.
+price: all of it follows from what was asked and declared. The guarantee is that of
+`robust/aggregation/sample_and_aggregate.py`, for the session's unit: the unit of each row comes along from the engine,
+and all rows of a unit are in one block.
 
 An estimate asked again is another question, and charged again. What a function does cannot be told from what it looks
 like: code it calls elsewhere may have changed, and it may draw numbers.
@@ -20,29 +21,29 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from discreet.charging.purchase import Purchase
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
 from discreet.core.exact import natural
 from discreet.core.losses import ApproxDP, PureDP
-from discreet.purchase import Purchase
-from discreet.robust.centre import MISSED, Centre
-from discreet.robust.sampled import Aggregator
-from discreet.robust.shipping import name_of, shipped
-from discreet.robust.votes import Agreement, Vote
-from discreet.robust.workers import Form, Limits, Workers
-from discreet.sql.canonical import canonical
+from discreet.robust.aggregation.numeric import MISSED, Centre
+from discreet.robust.aggregation.sample_and_aggregate import Aggregator
+from discreet.robust.aggregation.votes import Agreement, Vote
+from discreet.robust.sandbox.shipping import name_of, shipped
+from discreet.robust.sandbox.workers import Form, Limits, Workers
+from discreet.sql.analysis.canonical import canonical
 from discreet.sql.catalog import Catalog
-from discreet.sql.dialect import Dialect
-from discreet.sql.naming import renamed
-from discreet.sql.parse import parse_rows
+from discreet.sql.measuring.planner import Expected, loss_of
+from discreet.sql.parsing.row_source import wanted
+from discreet.sql.parsing.scope import Rows
+from discreet.sql.parsing.select import parse_rows
 from discreet.sql.plan import Aggregate, Named, Project
-from discreet.sql.planner import Expected, loss_of
 from discreet.sql.relations import copies_in, units_in
-from discreet.sql.scope import Rows
-from discreet.sql.selection import Selection
-from discreet.sql.wanted import wanted
-from discreet.sql.widths import longest_text, narrowed
+from discreet.sql.statement.dialect import Dialect
+from discreet.sql.statement.naming import renamed
+from discreet.sql.statement.selection import Selection
+from discreet.sql.statement.widths import longest_text, narrowed
 
 __all__ = ["Ends", "Request"]
 
@@ -149,7 +150,8 @@ class Request:
 
     def workers(self, hidden: Sequence[Path] = (), trial: bool = False) -> Workers:
         """Processes that wait with the function, which has been loaded once in one of them; what cannot be loaded is
-        refused here. Unless the function is trusted, none of its code runs but behind all walls (`robust/walls.py`)."""
+        refused here. Unless the function is trusted, none of its code runs but behind all walls
+        (`robust/sandbox/confinement.py`)."""
         limits = replace(self.limits, workers=1, padded=False) if trial else self.limits
         confined = not limits.trusted
         asked = (self.function, self.aggregator.size, self.form, limits, self.packed, hidden)

@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 
 from discreet.core.arrays import reals
-from discreet.core.cells import Cells, measured
+from discreet.core.display.columns import Cells, measured
+from discreet.core.display.html import block as piece
+from discreet.core.display.html import broken, facts, note, table
+from discreet.core.display.numbers import loss as loss_text
+from discreet.core.display.numbers import shown
+from discreet.core.display.text import visible
 from discreet.core.losses import Loss
-from discreet.core.markup import block as piece
-from discreet.core.markup import broken, facts, note, table
 from discreet.core.mechanism import Release
-from discreet.core.numerals import loss as loss_text
-from discreet.core.numerals import shown
-from discreet.core.texts import visible
 from discreet.engines.engine import Engine
 from discreet.estimation.request import Request
 from discreet.noise.entropy import Entropy
-from discreet.robust.centre import Centre
-from discreet.robust.nursery import read, written
-from discreet.robust.partition import blocks_of
+from discreet.robust.aggregation.blocks import blocks_of
+from discreet.robust.aggregation.numeric import Centre
+from discreet.robust.sandbox.forkserver import read, written
+from discreet.robust.sandbox.workers import Workers
 from discreet.robust.stability import Unstable
-from discreet.robust.workers import Workers
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
 

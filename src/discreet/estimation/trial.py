@@ -2,7 +2,7 @@
 
 Nothing private is touched: the rows have the columns, types, declared bounds and values of those that the function will
 be given, and are the same at each trial. They keep to no condition of the question and hold no NULL. The function runs
-where it will run, in a process of its own behind the same walls and with the same limits (`robust/workers.py`).
+where it will run, in a process of its own behind the same walls and with the same limits (`robust/sandbox/workers.py`).
 
 What is said of it is one of a few sentences of ours: which kind of exception of Python's own it raised, or whether what
 it gave is an answer. No text and no value that the function chose is in them, whatever the machine lets it read: a
@@ -25,14 +25,14 @@ from discreet.estimation.request import Request
 from discreet.estimation.result import column_of
 from discreet.noise.entropy import Entropy
 from discreet.noise.uniform import uniform
-from discreet.robust import nursery
-from discreet.robust.centre import Centre
-from discreet.robust.nursery import read
-from discreet.robust.sampled import Aggregator
-from discreet.robust.votes import Vote
+from discreet.robust.aggregation.numeric import Centre
+from discreet.robust.aggregation.sample_and_aggregate import Aggregator
+from discreet.robust.aggregation.votes import Vote
+from discreet.robust.sandbox import forkserver as nursery
+from discreet.robust.sandbox.forkserver import read
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
-from discreet.sql.scope import Field
+from discreet.sql.parsing.scope import Field
 
 __all__ = ["made_up", "tried"]
 

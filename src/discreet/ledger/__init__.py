@@ -1,7 +1,7 @@
 """The ledger: budgets that hold across processes, crashes and analysts, in books that can be checked.
 
 `Ledger` keeps nested accounts, charges them before anything is released, and answers an identical question from what
-was released for it. See `ledger.py` for the law of one question, `store.py` for what a store must guarantee,
+was released for it. See `ledger.py` for the law of one question, `stores/store.py` for what a store must guarantee,
 `verification.py` for what a check finds.
 """
 

@@ -18,15 +18,14 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.accounting.filters import Composition, Filter
-from discreet.accounting.parts import as_event, neighbours
+from discreet.accounting.flattening import as_event, neighbours
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, exact
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.caps import alike, assert_expected, assert_within, comparable, joined
-from discreet.ledger.errors import LedgerDamaged
-from discreet.ledger.notation import (
+from discreet.ledger.encoding import (
     Path,
     above,
     canonical,
@@ -37,8 +36,9 @@ from discreet.ledger.notation import (
     shown,
     unit_to_plain,
 )
+from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.records import Account, Entry
-from discreet.ledger.store import Books, pages
+from discreet.ledger.stores.store import Books, pages
 
 __all__ = ["Opening", "admit", "amended", "charges_under", "filter_of", "largest", "lineage", "room"]
 

@@ -30,7 +30,7 @@ from fractions import Fraction
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import Loss, RenyiDP
-from discreet.ledger.notation import Path, above, everywhere, is_everywhere, shown
+from discreet.ledger.encoding import Path, above, everywhere, is_everywhere, shown
 from discreet.ledger.records import Account
 
 __all__ = ["alike", "assert_expected", "assert_within", "comparable", "joined", "names_in", "nearest", "outranked"]

@@ -5,7 +5,7 @@ The law of one question. Within a data set a question, by its exact text, is **a
 1. `charge` writes the charge durably before it returns, and makes its caller the one who runs the question.
 2. `complete` stores the outcome, and returns what is stored. **Only what `complete` or `replay` or `Charge.payload`
    returns may be shown.** Once there is an outcome, everybody who asks gets it for free, for ever.
-3. While the run is alive (`runs.py`), nobody else begins another: `charge` returns a charge that is not `own`.
+3. While the run is alive (`stores/runs.py`), nobody else begins another: `charge` returns a charge that is not `own`.
 4. A run that ended without an outcome is never repeated for free, whatever ended it: a signal, a full disk, a payload
    that is too large, a lost server. Whoever looked at the data may have learned something on the way. The next
    `charge` of the question is a further **attempt**, charged for its own events like the first; the earlier
@@ -28,14 +28,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from discreet.accounting.parts import as_event
+from discreet.accounting.flattening import as_event
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event
-from discreet.core.processes import Home
+from discreet.core.forks import Home
 from discreet.ledger.accounts import admit, filter_of, lineage
-from discreet.ledger.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
-from discreet.ledger.handle import LONGEST_TEXT, Handle
-from discreet.ledger.notation import (
+from discreet.ledger.encoding import (
     Path,
     account_path,
     attempt_key,
@@ -46,8 +44,10 @@ from discreet.ledger.notation import (
     plain_text,
     study_key,
 )
+from discreet.ledger.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
+from discreet.ledger.handle import LONGEST_TEXT, Handle
 from discreet.ledger.records import Account, Charge, ChargeRow, ReleaseRow
-from discreet.ledger.store import Books, Look, Store
+from discreet.ledger.stores.store import Books, Look, Store
 from discreet.noise.entropy import system
 
 PER_STUDY = "study"

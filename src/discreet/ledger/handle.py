@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
 from discreet.ledger.records import Entry, Head
-from discreet.ledger.store import NOTHING, Books, Look, Store
+from discreet.ledger.stores.store import NOTHING, Books, Look, Store
 
 LONGEST_TEXT = 4096
 """Characters of a name, a source or a note."""

@@ -32,30 +32,23 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from discreet.accounting.filters import Composition
-from discreet.accounting.parts import as_event
+from discreet.accounting.flattening import as_event
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import Opening, amended, charges_under, filter_of, largest, lineage, room
-from discreet.ledger.addresses import store_at
-from discreet.ledger.attestation import confirm, entry_of
 from discreet.ledger.caps import assert_within, outranked
 from discreet.ledger.charges import PER_STUDY, Charges
+from discreet.ledger.confirmation import confirm, entry_of
+from discreet.ledger.encoding import Path, account_path, canonical, loss_to_plain, plain_text, source_text
 from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.handle import LONGEST_TEXT, lasting_head
-from discreet.ledger.notation import (
-    Path,
-    account_path,
-    canonical,
-    loss_to_plain,
-    plain_text,
-    source_text,
-)
 from discreet.ledger.records import Account, Entry, Head, Report, Standing
 from discreet.ledger.registry import registry
-from discreet.ledger.store import PAGE, Look, Store, pages
+from discreet.ledger.stores.addresses import store_at
+from discreet.ledger.stores.store import PAGE, Look, Store, pages
 from discreet.ledger.verification import check
 from discreet.noise.entropy import system
 

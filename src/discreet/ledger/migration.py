@@ -2,7 +2,7 @@
 
 >>> from tempfile import TemporaryDirectory
 >>> from discreet.ledger.ledger import Ledger
->>> from discreet.ledger.sqlite import SQLiteStore
+>>> from discreet.ledger.stores.sqlite.store import SQLiteStore
 >>> with TemporaryDirectory() as folder:
 ...     Ledger.at(f"{folder}/old.db").close()
 ...     migrate(SQLiteStore(f"{folder}/old.db"), SQLiteStore(f"{folder}/new.db")).head.sequence
@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.records import Entry, Head, Report
-from discreet.ledger.store import Books, Store, pages
+from discreet.ledger.stores.store import Books, Store, pages
 from discreet.ledger.verification import Verifier, check, examine
 
 __all__ = ["migrate"]

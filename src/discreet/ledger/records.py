@@ -17,8 +17,8 @@ from typing import Any
 from discreet.core.events import Event
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
+from discreet.ledger.encoding import Path, canonical, digest
 from discreet.ledger.errors import LedgerDamaged
-from discreet.ledger.notation import Path, canonical, digest
 
 __all__ = ["Account", "Charge", "ChargeRow", "Entry", "Fault", "Head", "ReleaseRow", "Report", "Standing", "Tally"]
 

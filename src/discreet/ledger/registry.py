@@ -15,9 +15,9 @@ from typing import Any
 from discreet.core.losses import Loss
 from discreet.core.rounding import float_down, float_up
 from discreet.ledger.accounts import filter_of
-from discreet.ledger.notation import covers, is_everywhere, unit_to_plain
+from discreet.ledger.encoding import covers, is_everywhere, unit_to_plain
 from discreet.ledger.records import Account, Tally
-from discreet.ledger.store import Books
+from discreet.ledger.stores.store import Books
 
 __all__ = ["loss_numbers", "readable", "registry"]
 

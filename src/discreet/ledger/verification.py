@@ -15,14 +15,13 @@ from itertools import zip_longest
 from typing import Any
 
 from discreet.accounting.filters import Filter
-from discreet.accounting.parts import as_event
+from discreet.accounting.flattening import as_event
 from discreet.core.errors import BudgetExceeded, DiscreetError, NotAccountable
 from discreet.core.events import Event
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import admit, amended, charges_under, largest
-from discreet.ledger.errors import LedgerDamaged
-from discreet.ledger.notation import (
+from discreet.ledger.encoding import (
     Path,
     above,
     attempt_key,
@@ -35,9 +34,10 @@ from discreet.ledger.notation import (
     study_key,
     unit_from_plain,
 )
+from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
-from discreet.ledger.schema import VERSION
-from discreet.ledger.store import Books, Store, pages
+from discreet.ledger.stores.schema import VERSION
+from discreet.ledger.stores.store import Books, Store, pages
 
 __all__ = ["Verifier", "check", "examine"]
 

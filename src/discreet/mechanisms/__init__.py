@@ -3,7 +3,7 @@
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.neighbour_set import NeighbourSet
-from discreet.mechanisms.quantile import Quantile, Quantiles
+from discreet.mechanisms.quantiles.mechanism import Quantile, Quantiles
 from discreet.mechanisms.randomized_response import RandomizedResponse
 from discreet.mechanisms.selection import Exponential, NoisyMax, PermuteAndFlip
 from discreet.mechanisms.sparse_vector import SparseVector

@@ -17,9 +17,9 @@ import numpy as np
 
 from discreet.core.arrays import has_fractions, reals, whole
 from discreet.core.errors import InvalidArgument
+from discreet.noise.batches import Integers
 from discreet.noise.grid import Grid
 from discreet.noise.laplace import scale_argument
-from discreet.noise.shape import Integers
 
 __all__ = ["COMPARABLE", "END", "comparable", "flag", "from_steps", "saturating_sum", "to_steps"]
 

@@ -58,9 +58,9 @@ from discreet.core.units import Neighbours
 from discreet.mechanisms.additive import END, flag, from_steps, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.grid import INTEGERS, Grid
-from discreet.noise.neighbour_set import SLACK, Choice, ShellLaw, best, epsilon_argument, mean_errors
-from discreet.noise.plane import Plane, PlaneShells
-from discreet.noise.shells import PARTS, Interval, Line, LineShells
+from discreet.noise.neighbour_sets.line import PARTS, Interval, Line, LineShells
+from discreet.noise.neighbour_sets.plane import Plane, PlaneShells
+from discreet.noise.neighbour_sets.sampler import SLACK, Choice, ShellLaw, best, epsilon_argument, mean_errors
 
 __all__ = ["NeighbourSet", "Total"]
 

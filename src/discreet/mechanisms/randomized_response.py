@@ -28,8 +28,8 @@ from discreet.core.exact import Exactable, natural, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import exp_down, float_up, log_up, sqrt_up
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import bernoulli, uniform
 
 __all__ = ["RandomizedResponse"]

@@ -40,10 +40,10 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import log_up
 from discreet.mechanisms.additive import END, comparable, flag
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs, heads, scores_argument
 from discreet.noise.laplace import discrete_laplace, scale_argument
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import uniform
 
 __all__ = ["Exponential", "NoisyMax", "PermuteAndFlip"]

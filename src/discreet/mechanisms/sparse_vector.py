@@ -30,9 +30,9 @@ from discreet.core import events
 from discreet.core.arrays import whole
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.exact import Exactable, at_least, natural, positive, probability
+from discreet.core.forks import Run
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
-from discreet.core.processes import Run
 from discreet.core.rounding import float_up, log_up
 from discreet.mechanisms.additive import END, comparable, flag, saturating_sum, to_steps
 from discreet.noise.entropy import Entropy, chosen

@@ -29,9 +29,9 @@ from flint import arb, ctx, fmpz
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least
 from discreet.core.rounding import ball
+from discreet.noise.batches import Coins, Integers, Size, empty, empty_coins, parts
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.settling import ULPS, Uniform
-from discreet.noise.shape import Coins, Integers, Size, empty, empty_coins, parts
+from discreet.noise.refinement import ULPS, Uniform
 
 __all__ = ["bernoulli_exp", "gibbs", "heads", "scores_argument", "toss"]
 

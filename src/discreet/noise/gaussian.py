@@ -36,10 +36,10 @@ from flint import arb
 from discreet.core.exact import Exactable
 from discreet.core.rounding import ball
 from discreet.noise import reference
+from discreet.noise.batches import PART, Coins, Integers, Size, empty, parts
 from discreet.noise.entropy import Entropy, Words, chosen
 from discreet.noise.laplace import discrete_laplace, scale_argument
-from discreet.noise.settling import Uniform, double
-from discreet.noise.shape import PART, Coins, Integers, Size, empty, parts
+from discreet.noise.refinement import Uniform, double
 
 __all__ = ["discrete_gaussian"]
 

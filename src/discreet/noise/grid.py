@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, exact, natural, positive
-from discreet.noise.shape import Integers
+from discreet.noise.batches import Integers
 
 __all__ = ["INTEGERS", "Grid"]
 

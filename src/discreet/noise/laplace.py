@@ -36,9 +36,9 @@ from flint import arb
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, positive
 from discreet.core.rounding import ball
+from discreet.noise.batches import PART, Integers, Size, empty, parts
 from discreet.noise.entropy import Entropy, Words, chosen
-from discreet.noise.settling import Uniform, double
-from discreet.noise.shape import PART, Integers, Size, empty, parts
+from discreet.noise.refinement import Uniform, double
 
 __all__ = ["MAX_SCALE", "MIN_SCALE", "discrete_laplace", "geometric", "scale_argument"]
 

@@ -23,7 +23,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive
 from discreet.core.rounding import ball
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.settling import Uniform
+from discreet.noise.refinement import Uniform
 
 __all__ = ["HEAVIEST", "beyond", "pareto", "tail_argument"]
 

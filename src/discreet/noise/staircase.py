@@ -22,10 +22,10 @@ from flint import arb, ctx
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, positive
 from discreet.core.rounding import ball
+from discreet.noise.batches import Coins, Integers, Size, empty, parts
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import toss
 from discreet.noise.laplace import MAX_SCALE, MIN_SCALE, geometric
-from discreet.noise.shape import Coins, Integers, Size, empty, parts
 from discreet.noise.uniform import uniform
 
 __all__ = ["discrete_staircase", "optimal_inner", "staircase_error"]

@@ -25,8 +25,8 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, probability
+from discreet.noise.batches import Coins, Integers, Size, empty, empty_coins, parts
 from discreet.noise.entropy import Entropy, Words, chosen
-from discreet.noise.shape import Coins, Integers, Size, empty, empty_coins, parts
 
 __all__ = ["bernoulli", "categorical", "permutation", "uniform"]
 

@@ -3,10 +3,12 @@
 Frozen and checked when built, each with its events, loss and release; ⊥ is an outcome, `Unstable`.
 """
 
-from discreet.robust.centre import Centre
-from discreet.robust.propose import Declared, OnLine, ProposeTestRelease
-from discreet.robust.raw import RawData, SignificantFeatures
-from discreet.robust.sampled import SampleAndAggregate
+from discreet.robust.aggregation.numeric import Centre
+from discreet.robust.aggregation.sample_and_aggregate import SampleAndAggregate
+from discreet.robust.aggregation.votes import Agreement, Vote
+from discreet.robust.propose_test_release import Declared, OnLine, ProposeTestRelease
+from discreet.robust.raw_data import RawData, SignificantFeatures
+from discreet.robust.sandbox.workers import Limits
 from discreet.robust.scale import Scale
 from discreet.robust.slope import Slope
 from discreet.robust.smooth import SmoothSensitivity
@@ -20,8 +22,6 @@ from discreet.robust.statistics import (
     local_sensitivity,
 )
 from discreet.robust.subsampled import SubsampledRelease
-from discreet.robust.votes import Agreement, Vote
-from discreet.robust.workers import Limits
 
 __all__ = [
     "Agreement",

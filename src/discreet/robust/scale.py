@@ -50,9 +50,9 @@ from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import exp_down
 from discreet.mechanisms.laplace import Laplace
-from discreet.mechanisms.line import Line
+from discreet.mechanisms.quantiles.line import Line
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
 from discreet.robust.stability import Rule, StabilityTest, Unstable
 from discreet.robust.statistics import Sample
 

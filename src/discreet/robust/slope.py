@@ -25,7 +25,7 @@ The bound to propose is about X·(Y + |b|·X)/(4·n·var(x)) for declared widths
 that where records are replaced, and a little more. Time is that of a few passes and a partition.
 
 >>> from discreet.noise.entropy import Entropy
->>> from discreet.robust.propose import ProposeTestRelease
+>>> from discreet.robust.propose_test_release import ProposeTestRelease
 >>> x = np.arange(3000) % 100
 >>> data = np.stack([x, 2 * x + np.arange(3000) % 7], axis=1)
 >>> line = Slope(Bounds(0, 100), Bounds(0, 250))
@@ -50,10 +50,10 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.core.units import Neighbours
 from discreet.mechanisms.additive import END
-from discreet.mechanisms.line import Line
+from discreet.mechanisms.quantiles.line import Line
+from discreet.noise.batches import Integers
 from discreet.noise.grid import Grid
-from discreet.noise.shape import Integers
-from discreet.robust.propose import Proposal
+from discreet.robust.propose_test_release import Proposal
 
 __all__ = ["Slope"]
 

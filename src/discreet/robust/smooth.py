@@ -48,7 +48,7 @@ from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import exp_down, expm1_down, float_up, shorten_down
 from discreet.core.units import Neighbours
-from discreet.mechanisms.line import Line
+from discreet.mechanisms.quantiles.line import Line
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.pareto import beyond, pareto, tail_argument
 from discreet.robust.statistics import Sample, Statistic, relation

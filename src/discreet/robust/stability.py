@@ -34,8 +34,8 @@ from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, count, probability
 from discreet.core.losses import ApproxDP
+from discreet.core.no_answer import Unstable
 from discreet.core.rounding import exp_up, expm1_down, log_up, shorten_down
-from discreet.core.unstable import Unstable
 from discreet.noise.entropy import Entropy
 from discreet.noise.laplace import discrete_laplace
 from discreet.noise.uniform import bernoulli

@@ -32,8 +32,8 @@ from discreet.core.exact import Exactable, positive, probability
 from discreet.core.mechanism import Release
 from discreet.core.units import Neighbours
 from discreet.noise.entropy import Entropy, chosen
-from discreet.robust.labels import Label, label, tally
-from discreet.robust.propose import measured
+from discreet.robust.aggregation.labels import Label, label, tally
+from discreet.robust.propose_test_release import measured
 from discreet.robust.stability import Rule, Tested, Unstable
 
 __all__ = ["StableRelease", "gap_of", "mode"]
@@ -44,7 +44,7 @@ class StableRelease(Tested):
     """`function(data)` where `distance(data)` says that it is stable.
 
     Neither may raise: a function that does has None for its answer, and a distance that does, or is no number, is 0.
-    Answers are strings, numbers, None or tuples of these (`labels.py`).
+    Answers are strings, numbers, None or tuples of these (`aggregation/labels.py`).
     """
 
     function: Callable[[Any], Any]

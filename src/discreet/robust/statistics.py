@@ -45,8 +45,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, probability
 from discreet.core.rounding import float_up
 from discreet.core.units import Neighbours
-from discreet.mechanisms.line import Line
-from discreet.noise.shape import Integers
+from discreet.mechanisms.quantiles.line import Line
+from discreet.noise.batches import Integers
 
 __all__ = [
     "InterquartileRange",

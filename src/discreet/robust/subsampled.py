@@ -27,7 +27,7 @@ True
 
 Blocks are run one after the other in this process: a function that hangs, or takes longer on some records, shows. An
 answer must follow from its own subsample: one that remembers other runs, in a global say, has no guarantee. Functions
-that may do so are for `sampled.py`, where each run has a process of its own.
+that may do so are for `aggregation/sample_and_aggregate.py`, where each run has a process of its own.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import ball, log_up, upper
 from discreet.core.units import Neighbours
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import bernoulli
 from discreet.robust.stability import Rule, StabilityTest, Unstable
 from discreet.robust.stable import gap_of, guarded

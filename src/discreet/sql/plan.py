@@ -63,7 +63,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of `sql/functions.py` applied to arguments; `type` is what it gives when not NULL."""
+    """A function of `sql/functions/registry.py` applied to arguments; `type` is what it gives when not NULL."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -85,7 +85,8 @@ class Named:
 
 @dataclass(frozen=True)
 class Scan:
-    """All rows of a table. `names` are what statements call its columns, once that is decided (`naming.py`)."""
+    """All rows of a table. `names` are what statements call its columns, once that is decided
+    (`statement/naming.py`)."""
 
     table: Table
     names: tuple[str, ...] = ()

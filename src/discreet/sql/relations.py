@@ -11,18 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from discreet.sql.catalog import Table
-from discreet.sql.plan import (
-    Expression,
-    Features,
-    Filter,
-    Join,
-    Literal,
-    Project,
-    Ref,
-    Relation,
-    Scan,
-    Union,
-)
+from discreet.sql.plan import Expression, Features, Filter, Join, Literal, Project, Ref, Relation, Scan, Union
 
 __all__ = ["columns_of", "copies_in", "is_owned", "is_plain", "limits_in", "names_in", "tables_in", "units_in"]
 

@@ -13,21 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.synopses.blocks import Explicit, Product
+    from discreet.synopses.base import Terms
     from discreet.synopses.boosting import Boosting
     from discreet.synopses.domain import Attribute, Domain
     from discreet.synopses.enumeration import ArbitraryGenerator, Statistics
-    from discreet.synopses.factors import Sets, every, prefixes, ranges
     from discreet.synopses.generators import BaseGenerator, LinearBase, LinearGenerator, sample_needed
     from discreet.synopses.median import MedianMechanism
-    from discreet.synopses.multiplicative import MWEM
-    from discreet.synopses.online import OnlineMultiplicativeWeights
+    from discreet.synopses.mwem import MWEM
+    from discreet.synopses.online_mw import OnlineMultiplicativeWeights
     from discreet.synopses.projection import Projection
+    from discreet.synopses.queries.blocks import Explicit, Product
+    from discreet.synopses.queries.factors import Sets, every, prefixes, ranges
+    from discreet.synopses.queries.workload import Workload
     from discreet.synopses.small_database import SmallDatabase
     from discreet.synopses.synopsis import Answers, MedianOf, Synopsis, SyntheticTable, Weights, load
-    from discreet.synopses.terms import Terms
     from discreet.synopses.walk import SmallDatabaseWalk
-    from discreet.synopses.workload import Workload
 
 __all__ = [
     "MWEM",
@@ -62,21 +62,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "blocks": ("Explicit", "Product"),
+    "queries.blocks": ("Explicit", "Product"),
     "boosting": ("Boosting",),
     "domain": ("Attribute", "Domain"),
     "enumeration": ("ArbitraryGenerator", "Statistics"),
-    "factors": ("Sets", "every", "prefixes", "ranges"),
+    "queries.factors": ("Sets", "every", "prefixes", "ranges"),
     "generators": ("BaseGenerator", "LinearBase", "LinearGenerator", "sample_needed"),
     "median": ("MedianMechanism",),
-    "multiplicative": ("MWEM",),
-    "online": ("OnlineMultiplicativeWeights",),
+    "mwem": ("MWEM",),
+    "online_mw": ("OnlineMultiplicativeWeights",),
     "projection": ("Projection",),
     "small_database": ("SmallDatabase",),
     "synopsis": ("Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"),
-    "terms": ("Terms",),
+    "base": ("Terms",),
     "walk": ("SmallDatabaseWalk",),
-    "workload": ("Workload",),
+    "queries.workload": ("Workload",),
 }
 """Where the names are from."""
 

@@ -52,15 +52,15 @@ from discreet.core.exact import Exactable, at_least, natural, probability
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import log_down
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs
-from discreet.noise.shape import Integers
+from discreet.synopses.base import Terms
 from discreet.synopses.fitting import Cells
 from discreet.synopses.generators import BaseGenerator, LinearBase, sample_needed
-from discreet.synopses.measurement import Reading
-from discreet.synopses.population import Population
+from discreet.synopses.noisy_counts import Reading
 from discreet.synopses.synopsis import Answers, MedianOf, Weights
-from discreet.synopses.terms import Terms
+from discreet.synopses.total_weight import Population
 
 __all__ = ["Boosting"]
 

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.shape import Integers
-from discreet.synopses.workload import Workload
+from discreet.noise.batches import Integers
+from discreet.synopses.queries.workload import Workload
 
 __all__ = ["END", "Kinds", "held", "misses", "multisets", "number_of_multisets", "stretches"]
 

@@ -28,8 +28,8 @@ import numpy as np
 from discreet.core.arrays import reals, whole
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, exact
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import uniform
 
 __all__ = ["MOST_CELLS", "Attribute", "Domain"]

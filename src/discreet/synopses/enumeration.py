@@ -45,15 +45,15 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.mechanism import Release
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import uniform
 from discreet.synopses.candidates import multisets, number_of_multisets
 from discreet.synopses.domain import Domain
-from discreet.synopses.factors import Doubles
-from discreet.synopses.population import Population
+from discreet.synopses.queries.factors import Doubles
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.workload import Workload
+from discreet.synopses.total_weight import Population
 
 __all__ = ["ArbitraryGenerator", "Statistics"]
 

@@ -32,7 +32,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.synopses.factors import Doubles
+from discreet.synopses.queries.factors import Doubles
 
 __all__ = ["Cells", "Fit", "Linear", "levelled", "merged", "nearest"]
 

@@ -2,7 +2,7 @@
 
 Guarantee. Unit: whoever weighs at most `unit_weight` in the cells. Neighbours: that unit is there or not
 (`changes=1`), or another is in its place (`changes=2`). Loss of a run: its budget, whichever queries it is given.
-Argument: counts of those queries are released with noise for how far the unit can move them (`measurement.py`); all
+Argument: counts of those queries are released with noise for how far the unit can move them (`noisy_counts.py`); all
 that follows looks at nothing else. `LinearGenerator` is one run as a mechanism: ε-DP, or (ε, δ)-DP with Gaussian noise,
 a total that was not declared included.
 
@@ -45,16 +45,16 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, probability
 from discreet.core.losses import ZCDP, PureDP
 from discreet.core.mechanism import Release
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import categorical, uniform
-from discreet.synopses.factors import Doubles
+from discreet.synopses.base import Terms
 from discreet.synopses.fitting import Cells, Fit, Linear, levelled, merged, nearest
-from discreet.synopses.measurement import Measurement, Reading, gaussian_rho
-from discreet.synopses.population import Population
+from discreet.synopses.noisy_counts import Measurement, Reading, gaussian_rho
+from discreet.synopses.queries.factors import Doubles
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import Answers, Weights
-from discreet.synopses.terms import Terms
-from discreet.synopses.workload import Workload
+from discreet.synopses.total_weight import Population
 
 __all__ = ["BaseGenerator", "LinearBase", "LinearGenerator", "sample_needed"]
 

@@ -3,18 +3,18 @@
 Guarantee. Unit: what the histogram was made for, whose cells weigh at most `unit_weight` w together. Neighbours: one
 unit more or less (`changes=1`), or another in its place (`changes=2`); either moves a count ⟨q, x⟩ by at most Δ = w·max
 q. Loss: ε in all, or (ε, δ), for any number of questions. Argument: the data is touched in three ways. The total n is
-declared, or bought as in `population.py`. Each question is the sparse vector technique's: whether |⟨q, x⟩ − p| is above
-a threshold, p being the median of what the databases still alive would answer, rounded to whole steps; p depends on
-past answers only, so the question moves by Δ. At most c questions are found above, and each of them gets a noisy count:
-discrete Laplace noise of scale cΔ/ε₃, or with δ > 0 Gaussian noise for c of them. What is alive is computed from what
-was said.
+declared, or bought as in `total_weight.py`. Each question is the sparse vector technique's: whether |⟨q, x⟩ − p| is
+above a threshold, p being the median of what the databases still alive would answer, rounded to whole steps; p depends
+on past answers only, so the question moves by Δ. At most c questions are found above, and each of them gets a noisy
+count: discrete Laplace noise of scale cΔ/ε₃, or with δ > 0 Gaussian noise for c of them. What is alive is computed
+from what was said.
 
 A question below the threshold is answered by p. One above is answered by its noisy count a, and only databases whose
 answers are nearer to a than the median was live on: at most half. There are N databases of m rows, so log₂ N answers
 above are enough (`updates`), unless noise kills the good ones; the default threshold makes that unlikely.
 
 >>> from discreet.synopses.domain import Attribute, Domain
->>> from discreet.synopses.workload import Workload
+>>> from discreet.synopses.queries.workload import Workload
 >>> domain = Domain([Attribute("age", ("young", "old")), Attribute("sick", ("no", "yes"))])
 >>> median = MedianMechanism(workload=Workload.all_marginals(domain, 1), epsilon=1, size=10_000, rows=8)
 >>> median.loss
@@ -44,17 +44,17 @@ import numpy as np
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, count, natural, probability
+from discreet.core.forks import Run
 from discreet.core.mechanism import Release
-from discreet.core.processes import Run
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.mechanisms.sparse_vector import SparseVector
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
-from discreet.noise.shape import Integers
+from discreet.synopses.base import Terms
 from discreet.synopses.candidates import END, Kinds, held, multisets, number_of_multisets, stretches
-from discreet.synopses.population import Population
 from discreet.synopses.synopsis import Answers
-from discreet.synopses.terms import Terms
+from discreet.synopses.total_weight import Population
 
 __all__ = ["MedianAnswer", "MedianMechanism", "MedianRun"]
 

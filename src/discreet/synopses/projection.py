@@ -2,8 +2,8 @@
 
 Guarantee. Unit: whoever weighs at most `unit_weight` in the cells. Neighbours: that unit is there or not
 (`changes=1`), or another is in its place (`changes=2`). Loss: ε-DP with Laplace noise, (ε, δ)-DP with Gaussian noise, a
-total that was not declared included (`population.py`). Argument: all counts are released with noise for how far the
-unit can move them (`measurement.py`); the projection looks at nothing but the noisy counts.
+total that was not declared included (`total_weight.py`). Argument: all counts are released with noise for how far the
+unit can move them (`noisy_counts.py`); the projection looks at nothing but the noisy counts.
 
 Accuracy. Let a be the true counts, ν the noise, a′ the projection. The set of counts that databases x ≥ 0 with Σx = n
 (or Σx ≤ N) have is convex and holds a, so ⟨a + ν − a′, a − a′⟩ ≤ gap, the gap being what `fitting.py` certifies. Hence
@@ -49,11 +49,11 @@ from discreet.core.rounding import log_up, sqrt_up
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
 from discreet.noise.entropy import Entropy, chosen
+from discreet.synopses.base import Terms
 from discreet.synopses.fitting import Cells, nearest
-from discreet.synopses.measurement import Measurement, gaussian_rho
-from discreet.synopses.population import Population
+from discreet.synopses.noisy_counts import Measurement, gaussian_rho
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.terms import Terms
+from discreet.synopses.total_weight import Population
 
 __all__ = ["Projection"]
 

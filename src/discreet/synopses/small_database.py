@@ -2,7 +2,7 @@
 
 Guarantee. Unit: what the histogram was made for, whose cells weigh at most `unit_weight` w together. Neighbours: one
 unit more or less (`changes=1`), or another in its place (`changes=2`). Loss: ε in all. Argument: the total n is
-declared, or bought as in `population.py`; given n and the public number of rows m, every database y of m rows has the
+declared, or bought as in `total_weight.py`; given n and the public number of rows m, every database y of m rows has the
 score −max_q |⟨q, x⟩ − n/m·⟨q, y⟩|, and one unit moves each ⟨q, x⟩, and so each score, by at most w·max q
 (`candidates.py`). Permute-and-flip, or the exponential mechanism by name, chooses one by its score: ε-DP, with scores
 in whole steps of 1/m of a count and exact sampling. All databases are weighed, one by one.
@@ -47,11 +47,11 @@ from discreet.core.rounding import log_up
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.laplace import MAX_SCALE
+from discreet.synopses.base import Terms
 from discreet.synopses.candidates import END, Kinds, held, misses, multisets, number_of_multisets, stretches
-from discreet.synopses.population import Population
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.terms import Terms
-from discreet.synopses.workload import Workload
+from discreet.synopses.total_weight import Population
 
 __all__ = ["SmallDatabase"]
 

@@ -34,14 +34,14 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from discreet.core.display.text import csv_cell, visible
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, probability
-from discreet.core.texts import csv_cell, visible
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.uniform import permutation, uniform
 from discreet.synopses.domain import Domain
-from discreet.synopses.factors import Doubles
-from discreet.synopses.workload import Workload
+from discreet.synopses.queries.factors import Doubles
+from discreet.synopses.queries.workload import Workload
 
 __all__ = ["Answers", "MedianOf", "Synopsis", "SyntheticTable", "Weights", "load"]
 

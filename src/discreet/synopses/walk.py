@@ -13,7 +13,7 @@ private, and no budget can be charged for it. The walk mixes far faster than tha
 is for comparing, on public data, with what SmallDB would choose.
 
 >>> from discreet.synopses.domain import Attribute, Domain
->>> from discreet.synopses.workload import Workload
+>>> from discreet.synopses.queries.workload import Workload
 >>> work = Workload.prefixes(Domain([Attribute("city", tuple(range(50)))]), "city")
 >>> walk = SmallDatabaseWalk(workload=work, epsilon="0.1", delta="1e-9", size=60, rows=20)
 >>> walk.loss, walk.steps
@@ -39,13 +39,13 @@ from discreet.core.exact import natural, probability
 from discreet.core.losses import ApproxDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import exp_down, exp_up, log1p_up, log_down
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
 from discreet.noise.exponential import gibbs
-from discreet.noise.shape import Integers
 from discreet.noise.uniform import uniform
+from discreet.synopses.base import Terms
 from discreet.synopses.candidates import END, Kinds, held, misses
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.terms import Terms
 
 __all__ = ["SmallDatabaseWalk"]
 

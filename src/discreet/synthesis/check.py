@@ -32,12 +32,12 @@ from discreet.core.events import Event
 from discreet.core.losses import ZCDP, PureDP
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.laplace import Laplace
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy
-from discreet.noise.shape import Integers
-from discreet.synopses.blocks import Block, Product
-from discreet.synopses.factors import Doubles
+from discreet.synopses.queries.blocks import Block, Product
+from discreet.synopses.queries.factors import Doubles
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.workload import Workload
 
 __all__ = ["MOST_BLOCKS", "Check", "distances"]
 

@@ -8,7 +8,7 @@ are left out.
 
 >>> from discreet.core.domains import Bounds
 >>> from discreet.sql.catalog import Column as Declared, Table
->>> from discreet.sql.scope import scan
+>>> from discreet.sql.parsing.scope import scan
 >>> people = Table("people", (Declared("age", "integer", Bounds(0, 120)), Declared("smokes", "boolean")))
 >>> [column.attribute.labels[:2] for column in columns_of(scan(people))]
 [('[0, 10)', '[10, 20)'), ('True', 'False')]
@@ -29,10 +29,10 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, exact, natural
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
-from discreet.sql.functions import call, cast
-from discreet.sql.keys import listing
+from discreet.sql.functions.registry import call, cast
+from discreet.sql.parsing.key_values import listing
+from discreet.sql.parsing.scope import Field, Rows
 from discreet.sql.plan import Expression, Literal, Named
-from discreet.sql.scope import Field, Rows
 from discreet.synopses.domain import Attribute
 
 __all__ = ["BINS", "Bins", "Column", "columns_of"]

@@ -25,12 +25,12 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.laplace import Laplace
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy
-from discreet.noise.shape import Integers
-from discreet.synopses.multiplicative import MWEM, Progress
+from discreet.synopses.base import Terms
+from discreet.synopses.mwem import MWEM, Progress
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import Weights
-from discreet.synopses.terms import Terms
-from discreet.synopses.workload import Workload
 
 __all__ = ["METHODS", "MOST_CELLS", "Chosen", "choose"]
 

@@ -7,7 +7,7 @@ which is never written down; others are written cell by cell.
 
 >>> from discreet.core.domains import Bounds
 >>> from discreet.sql.catalog import Column as Declared
->>> from discreet.sql.scope import scan
+>>> from discreet.sql.parsing.scope import scan
 >>> from discreet.synthesis.columns import columns_of
 >>> people = Table("people", (Declared("age", "integer", Bounds(0, 120)), Declared("smokes", "boolean")))
 >>> columns = columns_of(scan(people))
@@ -31,13 +31,13 @@ import numpy as np
 from discreet.core.errors import Unsupported
 from discreet.sql.catalog import Catalog, Table
 from discreet.sql.catalog import Column as Declared
-from discreet.sql.evaluation import computed
-from discreet.sql.parse import parse
+from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Expression, Filter, Literal, Query, Ref, Relation, Scan
 from discreet.sql.relations import names_in
-from discreet.synopses.blocks import Explicit, Product, sparse_rows
+from discreet.sql.statement.constants import computed
 from discreet.synopses.domain import Domain
-from discreet.synopses.factors import Factor, Sets, every
+from discreet.synopses.queries.blocks import Explicit, Product, sparse_rows
+from discreet.synopses.queries.factors import Factor, Sets, every
 from discreet.synthesis.columns import Column
 
 __all__ = ["block_of"]

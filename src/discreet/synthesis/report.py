@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.core.cells import Cells
-from discreet.core.markup import Html, block, document, element, facts, joined, note, table
-from discreet.core.numerals import loss as loss_text
-from discreet.core.numerals import shown
-from discreet.core.texts import visible
-from discreet.sql.showing import certificate_html
-from discreet.synopses.workload import Workload
-from discreet.synthesis.result import BlockError, Synthesis
+from discreet.core.display.columns import Cells
+from discreet.core.display.html import Html, block, document, element, facts, joined, note, table
+from discreet.core.display.numbers import loss as loss_text
+from discreet.core.display.numbers import shown
+from discreet.core.display.text import visible
+from discreet.sql.answers.html import certificate_html
+from discreet.synopses.queries.workload import Workload
+
+if TYPE_CHECKING:
+    from discreet.synthesis.result import BlockError, Synthesis
 
 __all__ = ["brief", "page", "summary"]
 

@@ -20,33 +20,33 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.approximate import satisfies
+from discreet.charging.purchase import Purchase
+from discreet.core.display.numbers import rational
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, to_json
 from discreet.core.exact import Exactable, at_least, natural
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
-from discreet.core.numerals import rational
 from discreet.engines.engine import Engine
-from discreet.noise.shape import Integers
-from discreet.purchase import Purchase
-from discreet.sql.canonical import canonical
-from discreet.sql.caps import Caps, G, H
+from discreet.noise.batches import Integers
+from discreet.sql.analysis.canonical import canonical
+from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, nearest
-from discreet.sql.dialect import Dialect
-from discreet.sql.groups import Groups
-from discreet.sql.parse import parse_rows
+from discreet.sql.measuring.planner import Expected, loss_of
+from discreet.sql.parsing.row_source import STARTS, wanted
+from discreet.sql.parsing.scope import Rows
+from discreet.sql.parsing.select import parse_rows
 from discreet.sql.plan import Aggregate, Measure
-from discreet.sql.planner import Expected, loss_of
 from discreet.sql.relations import copies_in, units_in
-from discreet.sql.scope import Rows
-from discreet.sql.shape import Weights
-from discreet.sql.statement import statement
-from discreet.sql.statistics import Statistic
-from discreet.sql.wanted import STARTS, wanted
-from discreet.synopses.blocks import Product
+from discreet.sql.statement.builder import statement
+from discreet.sql.statement.dialect import Dialect
+from discreet.sql.statement.layout import Weights
+from discreet.sql.statement.results import Groups
 from discreet.synopses.domain import Domain
-from discreet.synopses.factors import every
-from discreet.synopses.measurement import gaussian_rho
-from discreet.synopses.workload import Workload
+from discreet.synopses.noisy_counts import gaussian_rho
+from discreet.synopses.queries.blocks import Product
+from discreet.synopses.queries.factors import every
+from discreet.synopses.queries.workload import Workload
 from discreet.synthesis.check import MOST_BLOCKS, Check
 from discreet.synthesis.columns import Bins, Column, columns_of
 from discreet.synthesis.methods import Chosen, choose

@@ -23,11 +23,11 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, natural, probability
 from discreet.core.losses import ZCDP, Loss
 from discreet.engines.engine import Engine
+from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy
-from discreet.noise.shape import Integers
-from discreet.synopses.multiplicative import Progress
+from discreet.synopses.mwem import Progress
+from discreet.synopses.queries.workload import Workload
 from discreet.synopses.synopsis import SyntheticTable, Weights
-from discreet.synopses.workload import Workload
 from discreet.synthesis.check import distances, order
 from discreet.synthesis.columns import Column
 from discreet.synthesis.request import Request

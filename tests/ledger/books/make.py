@@ -19,16 +19,16 @@ from unittest.mock import patch
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from discreet.certificate import SigningKey, digest, loss_to_json
+from discreet.charging.certificate import SigningKey, digest, loss_to_json
+from discreet.charging.purchase import Bought, Counter, Purchase
+from discreet.charging.signing_keys import Custody
 from discreet.core.events import Gaussian, Laplace, Pure, to_json
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Row, User
-from discreet.custody import Custody
 from discreet.ledger import Ledger
-from discreet.ledger.sqlite import SQLiteStore
-from discreet.ledger.store import Store
+from discreet.ledger.stores.sqlite.store import SQLiteStore
+from discreet.ledger.stores.store import Store
 from discreet.noise.entropy import Entropy
-from discreet.purchase import Bought, Counter, Purchase
 
 KEY = SigningKey(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
 HEALTH, FLU, ANN, BOB, SCHOOLS = (
@@ -126,8 +126,8 @@ def _written(ledger: Ledger) -> dict[str, Any]:
 def main(folder: Path) -> None:
     from tests.ledger.servers import running
 
-    from discreet.ledger.postgres import PostgresStore
-    from discreet.ledger.schema import VERSION
+    from discreet.ledger.stores.postgres.store import PostgresStore
+    from discreet.ledger.stores.schema import VERSION
 
     name = f"schema_{VERSION}"
     with TemporaryDirectory() as work:

@@ -1,0 +1,1 @@
+"""Attacks by linkage: people found in tables without names."""

@@ -1,0 +1,1 @@
+"""How wrong private answers have to be: lower bounds on the error of any mechanism."""

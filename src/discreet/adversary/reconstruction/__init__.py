@@ -1,0 +1,1 @@
+"""Reconstruction: secret bits and whole records, computed from answers and published tables."""

@@ -1,0 +1,1 @@
+"""What `discreet.toml` says: settings, registered tables, declared facts, and where output may go."""

@@ -1,0 +1,1 @@
+"""What commands print: tables, bars, pages, progress and verdicts."""

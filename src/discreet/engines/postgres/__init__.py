@@ -1,0 +1,1 @@
+"""Tables on a PostgreSQL server: what they reach, their dialect, and the engine."""

@@ -1,0 +1,1 @@
+"""Tables of Apache Spark: sessions, settings, their dialect, and the engine."""

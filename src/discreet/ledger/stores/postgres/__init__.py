@@ -1,0 +1,1 @@
+"""Books on a PostgreSQL server: group commit, pipelined statements, advisory locks."""

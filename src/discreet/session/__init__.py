@@ -1,0 +1,1 @@
+"""The meeting point: `connect` makes a catalog and a session; a session prices and answers questions."""

@@ -1,0 +1,417 @@
+"""How a session begins: sources become tables, and what the steward declares about them becomes a catalog.
+
+>>> import numpy as np
+>>> visits = {"patient": np.array([1, 1, 2]), "cost": np.array([10.0, 20.0, 5.0])}
+>>> labs = {"pid": np.array([1, 2]), "result": ["4.1", "low"]}
+>>> with connect(
+...     visits,
+...     unit=User("patient"),
+...     budget=ApproxDP(1, "1e-6"),
+...     table="visits",
+...     bounds={"cost": (0, 100), "labs.result": (0, 10)},
+...     private={"labs": Private(labs, unit="pid")},
+... ) as session:
+...     session.price("SELECT SUM(result) FROM visits JOIN labs ON patient = pid", epsilon="0.5").loss.epsilon <= 1
+True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from discreet.core.domains import Bounds, Categories
+from discreet.core.errors import InvalidArgument, known_place
+from discreet.core.exact import Exactable, natural
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.units import Row, Unit, User
+from discreet.engines.duckdb.csv_records import Csv, csv_by_table
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.duckdb.files import marks
+from discreet.engines.duckdb.overlaps import check_apart, check_disjoint
+from discreet.engines.duckdb.types import type_of
+from discreet.engines.postgres.engine import Postgres, is_address, named
+from discreet.engines.spark.engine import Spark
+from discreet.engines.spark.engine import named as named_on_spark
+from discreet.engines.spark.sessions import is_spark, is_spark_frame
+from discreet.engines.warehouses.engine import Ibis, address_of, is_ibis
+from discreet.engines.warehouses.engine import named as named_by_ibis
+from discreet.ledger import Ledger
+from discreet.session.books import books_of
+from discreet.session.session import Session
+from discreet.sql.catalog import Catalog, Column, Link, Table, Type, is_number
+from discreet.sql.functions.ranges import Interval
+
+__all__ = ["Private", "connect"]
+
+Limits = Bounds | tuple[Exactable, Exactable]
+SERVERS = ("postgresql", "postgres", "sc", "spark")
+"""The kinds of addresses where data can be."""
+LASTING = ("file:", "postgres:", "spark:", "ibis:")
+"""How the names of sources begin that are the same in every session."""
+EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
+"""How facts about columns are written."""
+ALIASES: dict[str, Type] = {
+    "int": "integer",
+    "float": "real",
+    "bool": "boolean",
+    "str": "text",
+    "datetime": "timestamp",
+}
+"""Types by the names that Python has for them."""
+
+
+_Engine = DuckDB | Postgres | Spark | Ibis
+
+
+@dataclass(frozen=True)
+class Private:
+    """One more table about the same people.
+
+    `unit` is its unit column, by default called as in the first table. A table without one can be linked:
+    `link=("order_id", "orders", "id")` says that a row belongs to whoever owns a row of `orders` whose `id` is its
+    `order_id`. `disjoint` says, under `Row()`, that none of its rows is a row of another private table too; otherwise a
+    question that unites tables costs as much as a row that is in all of them.
+    """
+
+    source: object
+    unit: str | None = None
+    link: tuple[str, str, str] | None = None
+    bounds: Mapping[str, Limits] = field(default_factory=dict)
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    max_rows: int | None = None
+    disjoint: bool = False
+
+    def __post_init__(self) -> None:
+        _check_mappings(self.bounds, self.values, self.types)
+        if self.link is not None and (not isinstance(self.link, tuple) or len(self.link) != 3):
+            remedy = 'write link=("order_id", "orders", "id")'
+            raise InvalidArgument("link", self.link, "its column, the table with owners and the key there", remedy)
+        if self.link is not None and self.unit is not None:
+            raise InvalidArgument("link", self.link, "of a table without a unit column", "leave out one of the two")
+
+
+def connect(
+    source: object,
+    *,
+    unit: Unit | str,
+    budget: PureDP | ApproxDP,
+    table: str | None = None,
+    dataset: str | None = None,
+    bounds: Mapping[str, Limits] | None = None,
+    values: Mapping[str, Sequence[Any]] | None = None,
+    types: Mapping[str, str] | None = None,
+    csv: Csv | Mapping[str, Csv] | None = None,
+    private: Mapping[str, object] | None = None,
+    public: Mapping[str, object] | None = None,
+    max_rows: int | None = None,
+    max_matches: Mapping[str, int] | None = None,
+    ledger: str | os.PathLike[str] | None = None,
+    study: str | None = None,
+    analyst: str | None = None,
+    new: bool = False,
+    key: str | os.PathLike[str] | None = None,
+) -> Session:
+    """A session on a file, a folder, a DuckDB database, a frame, an Arrow table, a dict of arrays, or a table of a
+    PostgreSQL server: then `source` is its address, and `table`, `private` and `public` have names of tables there. So
+    it is with a session of Spark or its address, and a connection of ibis; a frame of Spark is read on Spark too.
+
+    `unit` is `User(column)`, for which the name of the column is enough, or `Row()`.
+    `bounds`, `values` and `types` declare what columns hold, those of other tables as "table.column"; `private` has
+    further tables about the same people, `public` tables that protect nobody; `csv` says how CSV files are written, the
+    first table's or by table, where their header line does not; the first session parses them, and later ones read the
+    records that it kept beside the file; `max_matches` names, for a linked or
+    public table, how many of its rows a join lets one row meet. The books are kept in `ledger`, by
+    default beside a file, and for frames by the name of the `dataset`, or without one in a temporary file that ends
+    with the session; for a server, and on Spark, it must be named.
+    It is a file, or the address of a PostgreSQL server that keeps the books of many; `key` is then the file of the key
+    that signs certificates, by default one for this machine. `dataset` names the data in the books, wherever it is.
+    `study` and `analyst` are whom questions are charged to, within the data set; where the steward has given some of
+    these a budget of their own, a name that the books do not know needs `new`.
+    """
+    if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
+        raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
+    unit = User(unit) if isinstance(unit, str) else unit
+    if not isinstance(unit, User | Row):
+        raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
+    source = address_of(source)
+    if isinstance(source, str) and not os.path.exists(source):
+        source = known_place("source", source, *SERVERS)
+    if isinstance(ledger, str):
+        ledger = known_place("ledger", ledger, "postgresql", "postgres", "words")
+    place, name = _first(source, table, ledger)
+    column = unit.column if isinstance(unit, User) else None
+    others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
+    open_to_all = public or {}
+    names = [called.lower() for called in (name, *others, *open_to_all)]
+    if len(set(names)) != len(names):
+        raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
+    _check_together(source, {**{called: one.source for called, one in others.items()}, **open_to_all})
+    _check_mappings(bounds or {}, values or {}, types or {})
+    spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
+    written = csv_by_table(csv, name, names)
+    engine = _engine(source)
+    if isinstance(engine, Ibis) and engine.nameless and dataset is None:
+        remedy = 'write dataset="visits", the same whatever the server is called'
+        raise InvalidArgument("dataset", dataset, "named, for the server does not say which it is", remedy)
+    try:
+        tables = []
+        for called, given in {name: Private(place, column, max_rows=max_rows), **others}.items():
+            facts = _Facts(*({**own, **said[called]} for own, said in zip(_own(given), spread, strict=True)))
+            links = _links(called, given, others)
+            tables.append(_private(engine, called, given, column, facts, links, written.get(called.lower())))
+        for called, data in open_to_all.items():
+            facts = _Facts(*(said[called] for said in spread))
+            tables.append(_public(engine, called, data, facts, written.get(called.lower())))
+        catalog = _limited(Catalog(tuple(tables)), max_matches or {})
+        engine.seal()
+        owned = (name, *others)
+        check_apart(engine, owned, open_to_all)
+        disjoint = [table.name for table in tables if table.disjoint]
+        check_disjoint(engine, {name: place, **{called: one.source for called, one in others.items()}}, disjoint)
+        _check_seen(engine, owned, dataset)
+        books = books_of(source, dataset, ledger, [path for called in owned for path in engine.paths(called)])
+        claims = _claims(engine, owned, tuple(open_to_all), _known(books))
+        # A frame has only its table's name: as a further source it would claim that name for this data set alone.
+        lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
+        lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
+        sources = tuple(dict.fromkeys([lead, *lasting]))
+        # A data set with a name of its own is the same wherever it is kept.
+        own = engine.sources(name) if dataset is None and isinstance(engine, DuckDB) else ()
+        called = dataset or name
+        session = Session(engine, catalog, unit, budget, books, called, sources, study, analyst, key, new, own)
+        known = session.sources
+        _check_claims(session, _claims(engine, owned, tuple(open_to_all), known), known)
+        return session
+    except BaseException:
+        engine.close()
+        raise
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is declared of one table's columns."""
+
+    bounds: Mapping[str, Limits]
+    values: Mapping[str, Sequence[Any]]
+    given: Mapping[str, str]
+    """Types as they are given."""
+
+    def __post_init__(self) -> None:
+        for name, ends in self.bounds.items():
+            if not isinstance(ends, Bounds) and (not isinstance(ends, tuple | list | np.ndarray) or len(ends) != 2):
+                remedy = f'write bounds={{"{name}": (low, high)}}'
+                raise InvalidArgument("bounds", {name: ends}, "two ends for each column", remedy)
+        for name, listed in self.values.items():
+            if isinstance(listed, str) or not isinstance(listed, Iterable):
+                remedy = f'write values={{"{name}": [{listed!r}]}}'
+                raise InvalidArgument("values", {name: listed}, "a list of values for each column", remedy)
+
+    @property
+    def types(self) -> dict[str, Type]:
+        """Types by our names; what is none of them is refused where columns are read."""
+        return {name: ALIASES.get(str(kind), cast("Type", kind)) for name, kind in self.given.items()}
+
+    @property
+    def hints(self) -> dict[str, Type]:
+        """Types for columns that have none of their own."""
+        listed = {name: kind for name, values in self.values.items() if (kind := type_of(_plain(values))) is not None}
+        return {**dict.fromkeys(self.bounds, "real"), **listed}
+
+    def declared(self, name: str, columns: Iterable[Column]) -> tuple[Column, ...]:
+        """The columns of a table with their bounds and values."""
+        table = Table(name, tuple(columns))
+        facts = {column.name: column for column in table.columns}
+        for name, ends in self.bounds.items():
+            column = facts[table.column(name).name]
+            facts[column.name] = replace(column, bounds=ends if isinstance(ends, Bounds) else Bounds(*ends))
+        for name, listed in self.values.items():
+            column = facts[table.column(name).name]
+            plain = _plain(listed)
+            if not plain:
+                raise InvalidArgument("values", {name: listed}, "one value or more", "list all, or leave it out")
+            kinds = {type_of(plain), column.type}
+            if len(kinds) > 1 and not all(kind is not None and is_number(kind) for kind in kinds):
+                remedy = "write them in the type of the column, or declare another in `types`"
+                raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
+            values = Categories(tuple(plain))
+            facts[column.name] = replace(column, bounds=_spanned(column, values), values=values, found=False)
+        return tuple(facts.values())
+
+
+def _spanned(column: Column, values: Categories) -> Bounds | None:
+    """The bounds of a column: those declared, or those of its values if they are numbers."""
+    numbers = values.numbers if is_number(column.type) else None
+    if column.bounds is not None or not numbers:
+        return column.bounds
+    return Interval(numbers[0], numbers[-1]).bounds()
+
+
+def _engine(source: object) -> _Engine:
+    if is_ibis(source):
+        return Ibis(source)
+    if is_spark(source):
+        return Spark(source)
+    return Postgres(str(source)) if is_address(source) else DuckDB(lasting=True)
+
+
+def _first(source: object, table: str | None, ledger: object) -> tuple[object, str]:
+    """What the first table is to its engine, and what it is called in questions."""
+    if not is_address(source) and not is_spark(source) and not is_ibis(source):
+        return source, table or _name_of(source)
+    _check_named(table or is_spark_frame(source), ledger)
+    if is_spark_frame(source):
+        return source, table or _name_of(source)
+    if is_ibis(source):
+        return str(table), named_by_ibis(table)[-1]
+    return str(table), named_on_spark(table) if is_spark(source) else named(str(table))[1]
+
+
+def _check_named(table: object, ledger: object) -> None:
+    """That it is said which table on a server is meant, and where the books are."""
+    if not table:
+        remedy = 'write table="visits" or table="schema.visits"'
+        raise InvalidArgument("table", None, "the name of a table on the server", remedy)
+    if ledger is None:
+        remedy = 'write ledger="visits.ledger", the path of a file for the books, or the address of a server for them'
+        raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
+
+
+def _check_together(source: object, others: Mapping[str, object]) -> None:
+    """That no table is on a server while the first one is not; no message repeats an address."""
+    for called, other in others.items():
+        if is_address(other) and not is_address(source):
+            remedy = "give the address as the source, and names of tables there"
+            raise InvalidArgument(called, "an address", "where the first table is", remedy)
+        if is_spark(other) and not is_spark(source):
+            remedy = "give the session of Spark, or a frame in it, as the source"
+            raise InvalidArgument(called, "on Spark", "where the first table is", remedy)
+
+
+def _name_of(source: object) -> str:
+    """What the first table is called in questions, unless it is said."""
+    return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data"
+
+
+def _private(
+    engine: _Engine,
+    name: str,
+    given: Private,
+    column: str | None,
+    facts: _Facts,
+    links: Iterable[str],
+    csv: Csv | None,
+) -> Table:
+    owner = None if given.link is not None else given.unit or column
+    if column is None and (given.unit is not None or given.link is not None):
+        raise InvalidArgument("private", name, "without unit and link under Row()", "use User(column)")
+    if column is not None and given.disjoint:
+        remedy = "leave it out: the unit column bounds what one person adds"
+        raise InvalidArgument("disjoint", name, "declared under Row() only", remedy)
+    how = _how(engine, name, csv)
+    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links, **how)
+    limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
+    link = None if given.link is None else Link(*given.link)
+    columns = facts.declared(name, engine.columns(name))
+    table = Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name), disjoint=given.disjoint)
+    return replace(table, is_view=engine.is_view(name))
+
+
+def _how(engine: _Engine, name: str, csv: Csv | None) -> dict[str, Any]:
+    if csv is not None and not isinstance(engine, DuckDB):
+        raise InvalidArgument("csv", name, "of a CSV file", "leave it out for tables on a server")
+    return {} if csv is None else {"csv": csv}
+
+
+def _public(engine: _Engine, name: str, data: object, facts: _Facts, csv: Csv | None) -> Table:
+    engine.add(name, data, types=facts.types, hints=facts.hints, private=False, **_how(engine, name, csv))
+    columns = facts.declared(name, engine.columns(name))
+    return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
+
+
+def _limited(catalog: Catalog, matches: Mapping[str, int]) -> Catalog:
+    limits = {catalog.table(name).name: natural("max_matches", most) for name, most in matches.items()}
+    tables = [replace(t, max_matches=limits[t.name]) if t.name in limits else t for t in catalog.tables]
+    return replace(catalog, tables=tuple(tables))
+
+
+def _check_mappings(*given: object) -> None:
+    for argument, facts, example in zip(("bounds", "values", "types"), given, EXAMPLES, strict=True):
+        if not isinstance(facts, Mapping):
+            raise InvalidArgument(argument, facts, "a dict by column", f"write {argument}={example}")
+
+
+def _own(given: Private) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]:
+    return given.bounds, given.values, given.types
+
+
+def _spread(facts: Mapping[str, Any], first: str, others: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Facts by table: those of "table.column" for that table, the rest for the first one."""
+    tables = {name.lower(): name for name in (first, *others)}
+    by_table: dict[str, dict[str, Any]] = {name: {} for name in tables.values()}
+    for key, fact in facts.items():
+        table, dot, column = key.partition(".")
+        known = tables.get(table.lower()) if dot else None
+        by_table[known or first][column if known else key] = fact
+    return by_table
+
+
+def _plain(values: Iterable[Any]) -> list[Any]:
+    return [value.item() if isinstance(value, np.generic) else value for value in values]
+
+
+def _links(table: str, given: Private, others: Mapping[str, Private]) -> set[str]:
+    """The columns of a table by which rows find their owners."""
+    own = {given.link[0]} if given.link is not None else set()
+    return own | {one.link[2] for one in others.values() if one.link is not None and _same(one.link[1], table)}
+
+
+def _same(name: str, other: str) -> bool:
+    return str(name).lower() == other.lower()
+
+
+def _check_seen(engine: _Engine, owned: Iterable[str], dataset: str | None) -> None:
+    """That it is known, or said, whose books a view is to continue."""
+    for table in owned if dataset is None else ():
+        if isinstance(engine, Postgres) and (unseen := engine.unseen(table)):
+            remedy = 'write dataset="…", the data set of the tables it reads, or give the function a body BEGIN ATOMIC'
+            raise InvalidArgument("table", table, f"a view that tells what it reads; {unseen[0]}() does not", remedy)
+
+
+def _known(books: str | Path | None) -> dict[str, str]:
+    """The sources in the books, with the data sets they belong to."""
+    if books is None or (isinstance(books, Path) and not books.exists()):
+        return {}
+    with Ledger.at(books) as ledger:
+        return ledger.sources()
+
+
+def _claims(engine: _Engine, tables: Iterable[str], public: Iterable[str], known: Iterable[str]) -> list[list[str]]:
+    """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
+    if isinstance(engine, Postgres):
+        open_to_all = {text for table in public for text in engine.sources(table)}
+        return [[text for text in engine.claims(table, known) if text not in open_to_all] for table in tables]
+    held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
+    claims = []
+    for table in tables:
+        own = [engine.identity(table)] if isinstance(engine, Ibis) else [*engine.sources(table)]
+        mine = frozenset[tuple[int, int]]().union(*map(marks, engine.paths(table)))
+        found = [text for text in known if text in own and text.startswith(LASTING)]
+        found += [text for text, there in held.items() if there & mine]
+        claims.append(list(dict.fromkeys(found + own)))
+    return claims
+
+
+def _check_claims(session: Session, claims: Iterable[Iterable[str]], known: Mapping[str, str]) -> None:
+    """No source of the session is in another data set of the books, even if it was opened there meanwhile."""
+    name = session.account[0]
+    for text in (text for claim in claims for text in claim if text.startswith(LASTING)):
+        if known.get(text, name) != name:
+            session.close()
+            raise InvalidArgument("source", text, f"of {name!r} or of none", f"it belongs to {known[text]!r}")

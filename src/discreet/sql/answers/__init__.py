@@ -1,0 +1,1 @@
+"""Stored sums become an answer: post-processing, confidence intervals, notes, exports, pages and charts."""

@@ -1,0 +1,1 @@
+"""Contribution bounds in whole numbers: clipping norms, the sums that measures need, declared values."""

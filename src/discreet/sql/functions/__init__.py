@@ -1,0 +1,1 @@
+"""Functions of one row: their types, ranges, and how engines compute them, total on every input."""

@@ -1,0 +1,1 @@
+"""Noise for a plan: the planner, the measurement, the search for clipping norms, quantiles, modes."""

@@ -1,0 +1,375 @@
+"""Which noise a question gets, which limits its units, and how far its answers will be off: from declared facts alone.
+
+The form. ℓ1 weights with Laplace noise cost (statistics × groups of a unit), ℓ2 weights with Gaussian noise its square
+root, times what the tail of a Gaussian costs. So a budget with a δ gets Laplace noise where units touch few sums, by
+what is declared, and Gaussian noise elsewhere; a pure budget always Laplace.
+
+The limits. A unit with at most a few rows, by declaration, needs no clipping, the more where there are few groups.
+Otherwise the norm is found with a share of ε, up to the declared limit. Counts of units have a norm of their own.
+
+>>> counted = Statistic("rows", None)
+>>> facts = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
+>>> one = plan((counted,), **facts, budget=ApproxDP(1, "1e-6"), epsilon=Fraction(1))
+>>> one.norm, one.scale(0, 0)
+('l1', 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import inf, isqrt
+
+from discreet.accounting.approximate import approximate, satisfies
+from discreet.accounting.calibration import gaussian_sigma
+from discreet.accounting.pure import pure
+from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
+from discreet.core.events import Composed, Event, Gaussian, Pure
+from discreet.core.losses import ApproxDP, PureDP
+from discreet.sql.bounding import declared_values as bands
+from discreet.sql.bounding.clipping_norms import Caps
+from discreet.sql.bounding.declared_values import least_error, noise
+from discreet.sql.bounding.sums import RANKED, Statistic, Sums
+from discreet.sql.measuring.measurement import CANONICAL, TYPICAL_KEYS, Measurement
+from discreet.sql.measuring.modes import Mode
+from discreet.sql.measuring.quantiles import QuantilePlan, Rank, weight_of
+from discreet.sql.plan import Query
+from discreet.sql.relations import limits_in, tables_in, units_in
+from discreet.sql.statement.layout import Norm, Weights
+
+__all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "loss_of", "plan", "words"]
+
+Budget = PureDP | ApproxDP
+
+LEAST_SHARE, MOST_SHARE = 10, 3
+"""One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
+THRESHOLD_SHARE = Fraction(1, 100)
+"""The part of the budget's δ that keys which are not listed may cost; and of what is left modes of such values."""
+GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
+"""Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
+FEW_ROWS, FEW_CELLS = 5, 64
+"""Up to this many rows of a unit, by declaration, are not clipped; nor up to so many over the number of groups."""
+FEW_SUMS = 3
+"""Where a unit touches no more sums, Laplace noise is smaller for any δ that makes sense."""
+FEW_GROUPS = 4
+"""The same for groups, in counts of units."""
+WORTH = 0.95
+"""How much smaller noise by declared values must be than the usual: composed with others under a δ it costs more."""
+ONE_ROW = Caps.fixed(1)
+"""The limit under which a unit that counts at all is whole."""
+WEIGHED = 1 << 13
+"""The most steps of a value where statements weigh units."""
+NEAR = Fraction(101, 100)
+"""A pure loss this near to the best one at δ is told instead of it."""
+DIGITS = 64
+"""Values of ε in an octave, when one is looked for."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How far one released column is likely off, known beforehand.
+
+    `noise` is the mean absolute error of a cell if units weigh 1 each, `at_limit` if they weigh the declared limit
+    (infinite where there is none); `over_count` says to divide it by the number of rows in the cell, as for averages.
+    """
+
+    column: str
+    noise: float
+    at_limit: float
+    over_count: bool = False
+    in_ranks: bool = False
+    """Quantiles are off by so many rows in the order of values."""
+    meaning: str = ""
+    """What the number says, where it is nothing of this."""
+
+    def __str__(self) -> str:
+        if self.meaning:
+            most = "" if self.noise == self.at_limit else f" to {self.at_limit:,.3g}"
+            times = ", times the limit on a unit's rows" if self.at_limit == inf else ""
+            return f"{self.column} {self.meaning.format(f'{self.noise:,.3g}{most if not times else str()}')}{times}"
+        kind = " ranks" if self.in_ranks else " over the number of rows" if self.over_count else ""
+        if self.noise == self.at_limit:
+            return f"{self.column} ± {self.noise:,.3g}{kind}"
+        if self.at_limit == inf:
+            return f"{self.column} ± {self.noise:,.3g}{kind}, times the limit on a unit's rows, plus what that takes"
+        return f"{self.column} ± {self.noise:,.3g} to {self.at_limit:,.3g}{kind}, plus what clipping takes"
+
+
+@lru_cache(maxsize=1024)
+def plan(
+    statistics: tuple[Statistic, ...],
+    *,
+    keys: int | None,
+    owned: bool,
+    max_rows: int | None,
+    changes: int,
+    budget: Budget,
+    epsilon: Fraction,
+    ranks: tuple[Rank | Mode, ...] = (),
+    whole: bool = False,
+    copies: int = 1,
+) -> Measurement:
+    """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
+    below, so that nothing is clipped. `changes` is how many units differ between neighbours, `copies` in how many rows
+    each of them can be where rows are units: as many rows differ as the two make together.
+
+    Statistics and quantiles share ε, and δ, by their numbers of measures, of which what is made of two quantiles is
+    two; statistics that only quantiles' keys need count as one.
+    """
+    if not statistics and not ranks:
+        raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
+    changes *= copies
+    thresholded = keys is None
+    if thresholded and isinstance(budget, PureDP):
+        remedy = "declare the values of the key columns, or use an ApproxDP budget"
+        raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
+    hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
+    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else Fraction(0)
+    groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
+    touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
+    laplace = not delta or touched <= FEW_SUMS or touched <= _few(epsilon, delta)
+    weights = _weights(keys, max_rows, laplace, whole) if owned else None
+    norm: Norm = "l1" if laplace else "l2"
+    asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
+    plain = tuple(statistic.plain for statistic in statistics)
+    fresh = Measurement(plain, norm, Fraction(1), changes, weights, quantiles=asked)
+    search = epsilon / _share(TYPICAL_KEYS if keys is None else keys) if fresh.searched else None
+    searches = replace(fresh, search_epsilon=search).searches
+    left = epsilon - sum(searches)
+    quantiles = sum(map(weight_of, ranks))
+    share = Fraction(quantiles, quantiles + len(statistics))
+    part = delta * share if statistics and not laplace else delta
+    unlisted = any(isinstance(rank, Mode) and rank.values is None for rank in ranks)
+    if unlisted and not delta:
+        remedy = "declare the values of its column, or use an ApproxDP budget"
+        raise InvalidArgument("MODE", "of undeclared values", "of declared ones under a PureDP budget", remedy)
+    named = part * THRESHOLD_SHARE if unlisted else Fraction(0)
+    for_ranks = ApproxDP(left * share, part - named) if delta else PureDP(left * share)
+    places = keys if owned else copies
+    drawn = QuantilePlan.best(ranks, norm, for_ranks, places, changes, copies, delta=named) if ranks else None
+    clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
+    tallied = clipped and not laplace and keys != 1
+    for_sums = left * (1 - share)
+
+    def ratio(given: Sequence[Fraction] = ()) -> Fraction:
+        """Noise over movement of the statistics beside those that have noise of their own, for the ε that is given."""
+        if len(given) == len(statistics):
+            return Fraction(1)
+        if laplace:
+            return 1 / (for_sums - sum(given))
+        if drawn is None:
+            return _gaussian_ratio(epsilon, delta, (*searches, *given), changes)
+        return _gaussian_ratio(for_sums - sum(given), delta - part, (), changes)
+
+    usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied, copies=copies)
+    each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
+    chosen = tuple(s if _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
+    given = [each for statistic in chosen if statistic.values]
+    return replace(usual, statistics=chosen, ratio=ratio(given), by_values=each) if given else usual
+
+
+def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fraction) -> bool:
+    """Whether noise by the declared values is clearly smaller than the usual, for a share of ε; and each unit that
+    counts is whole in the sum, having one row."""
+    weights = usual.weights
+    if not statistic.values or (weights is not None and (weights.rows != ONE_ROW or statistic.bound > WEIGHED)):
+        return False
+    most = WORTH * usual.error(index, 0) / float(statistic.step)
+    rate = epsilon / usual.changes
+    return least_error(rate, statistic.additions) < most and noise(rate, statistic.additions).mean_error < most
+
+
+def _few(epsilon: Fraction, delta: Fraction) -> float:
+    """The number of sums that a unit touches up to which Laplace noise is smaller: it grows with the number, Gaussian
+    noise with its root."""
+    return (0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
+
+
+def _share(keys: int) -> int:
+    """One part in so many of ε is for the search: the fewer groups, the more each unit above the norm counts."""
+    return min(MOST_SHARE + isqrt(max(keys, 1) - 1), LEAST_SHARE)
+
+
+def _weights(keys: int | None, max_rows: int | None, laplace: bool, whole: bool) -> Weights:
+    few = max_rows is not None and (whole or max_rows <= max(FEW_ROWS, FEW_CELLS // (keys or TYPICAL_KEYS)))
+    rows = Caps.fixed(max_rows) if few and max_rows is not None else Caps.up_to(max_rows)
+    limits = [limit for limit in (keys, max_rows) if limit is not None]
+    groups = min(limits) if limits else None
+    if groups is None:
+        return Weights("l1" if laplace else "l2", rows, Caps.up_to(None))
+    most = groups if laplace else isqrt(groups - 1) + 1 if groups else 1
+    units = Caps.fixed(max(most, 1)) if whole or groups <= FEW_GROUPS else Caps.up_to(most)
+    return Weights("l1" if laplace else "l2", rows, units)
+
+
+@lru_cache(maxsize=1024)
+def _gaussian_ratio(epsilon: Fraction, delta: Fraction, searches: tuple[Fraction, ...], changes: int) -> Fraction:
+    """Noise over movement so that the Gaussian and the searches together cost ε: less than the sum of what each costs
+    alone, so some of what the searches take is given back as far as the exact loss allows."""
+    steps = CANONICAL * changes
+    for share in (*GIVEN_BACK, Fraction(0)):
+        left = epsilon - sum(searches) * (1 - share)
+        ratio = gaussian_sigma(left, delta, steps**2) / steps * (1 + Fraction(1, 1 << 20))
+        together = (*map(Pure, searches), Gaussian((ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
+        if not searches or not share or satisfies(Composed(together), ApproxDP(epsilon, delta)):
+            break
+    return ratio
+
+
+@lru_cache(maxsize=1024)
+def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
+    """What the events cost alone, in the budget's definition; without δ where none is needed to speak of."""
+    together = Composed(events)
+    if isinstance(budget, PureDP):
+        return pure(together)
+    exact = approximate(together, budget.delta)
+    try:
+        plain = pure(together)
+    except NotAccountable:
+        return exact
+    return ApproxDP(plain.epsilon, 0) if plain.epsilon <= exact.epsilon * NEAR else exact
+
+
+def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:
+    """One Gaussian that costs (ε, δ)."""
+    ratio = _gaussian_ratio(epsilon, delta, (), 1)
+    return Gaussian((ratio * CANONICAL) ** 2, Fraction(CANONICAL**2), 1 << 40)
+
+
+def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]) -> Fraction:
+    """The least ε, to two digits, at which every column is off by at most `error` in the mean."""
+    for column in errors(Fraction(1)):
+        if column.over_count or column.in_ranks or column.meaning or column.at_limit == inf:
+            reason = "a count or sum of units whose rows are limited"
+            remedy = "declare max_rows, take one row of each unit, or give epsilon; for averages ask for SUM and COUNT"
+            raise InvalidArgument("error", column.column, reason, remedy)
+    low, high = -20 * DIGITS, 20 * DIGITS
+    while low < high:
+        middle = (low + high) // 2
+        good = max(column.at_limit for column in errors(_epsilon_at(middle))) <= error
+        low, high = (low, middle) if good else (middle + 1, high)
+    return _epsilon_at(high)
+
+
+def _epsilon_at(index: int) -> Fraction:
+    """Values of ε that rise by a little each."""
+    octave, rest = divmod(index, DIGITS)
+    return Fraction(2) ** octave * (1 + Fraction(rest, DIGITS))
+
+
+def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expected, ...]:
+    """What to expect of each measure that is released."""
+    said = []
+    ranked = 0
+    for index, measure in enumerate(query.aggregate.measures):
+        if measure.function in RANKED:
+            said.append(_in_ranks(query, measurement, measure.name, ranked))
+            ranked += 1
+            continue
+        needed = [(j, measurement.statistics[j]) for j in sums.places(index)]
+        ends = []
+        for last in (False, True):
+            noises = [measurement.error(j, _cut(measurement, s, last)) for j, s in needed]
+            if measure.function == "sum" and len(noises) > 1 and measure.bounds is not None:
+                middle = abs(float(measure.bounds.lower + measure.bounds.upper)) / 2
+                counted, summed = (noises[0], noises[1]) if len(noises) == 3 else (noises[1], noises[0])
+                ends.append(summed + middle * counted)
+            else:
+                ends.append(noises[-1] if measure.function in ("variance", "stddev") else noises[0])
+        weights = measurement.weights
+        fixed = weights is None or all(not weights.caps(s.weighing).searched for _, s in needed)
+        limited = fixed or query.aggregate.max_rows is not None
+        over_count = measure.function in ("avg", "variance", "stddev")
+        said.append(Expected(measure.name, ends[0], ends[1] if limited else inf, over_count))
+    return tuple(said)
+
+
+def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> Expected:
+    assert measurement.quantiles is not None
+    off = measurement.quantiles.accuracy(index, Fraction(1, 2), 1)
+    rank, meaning = measurement.quantiles.ranks[index], ""
+    if isinstance(rank, Mode):
+        meaning = "within {} rows of the most frequent" if rank.values is not None else "⊥ unless {} rows share a value"
+    elif rank.kind == "trimmed":
+        kept = 1 - 2 * rank.q
+        off = (0.8 if measurement.norm == "l2" else 1.0) * float(measurement.quantiles.noise(index).summed / 2 / kept)
+        meaning = "± {} times the distance of its cuts over the number of rows"
+    if measurement.weights is None:
+        return Expected(name, off, off, False, not meaning, meaning)
+    norms = measurement.weights.rows.norms
+    limited = len(norms) == 1 or query.aggregate.max_rows is not None
+    most = off * float(norms[-1]) if limited else inf
+    return Expected(name, off * float(norms[0]), most, False, not meaning, meaning)
+
+
+def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
+    return measurement.top(statistic.weighing) if last and measurement.weights is not None else 0
+
+
+def words(query: Query, measurement: Measurement, keys: int | None) -> str:
+    """The plan in words."""
+    kind = "Gaussian" if measurement.norm == "l2" else "Laplace"
+    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics if not s.values))
+    said = [f"{kind} noise on {names}"] if names else []
+    summed = (tuple(value + s.middle for value in s.values) for s in measurement.statistics if s.values)
+    listed = [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
+    said += listed
+    if listed and measurement.weights is not None:
+        said.append("units with more than one row add nothing to these")
+    if measurement.quantiles is not None:
+        said += _drawn(measurement.quantiles)
+    if measurement.weights is None:
+        said.append("each row adds to one group")
+        if measurement.copies > 1:
+            names = ", ".join(sorted(tables_in(query.aggregate.input)))
+            said.append(
+                f"a row may be in all {measurement.copies} private tables of {names}, so noise is for as many rows; "
+                "have tables declared disjoint if none is in two"
+            )
+    elif measurement.searched:
+        share = _share(TYPICAL_KEYS if keys is None else keys)
+        said.append(f"units with many rows weigh less, down to a limit found with a {_ORDINALS[share]} of ε")
+        if measurement.tallied:
+            said.append("what they lose by that is put back in proportion")
+    else:
+        said.append("no unit is clipped that keeps to what is declared")
+    units = sorted(units_in(query.aggregate.input))
+    if units:
+        said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
+    for table, most in sorted(limits_in(query.aggregate.input)):
+        said.append(f"joins let a row meet up to {most:,} rows of {table} and leave out the others")
+    if not query.aggregate.keys:
+        said.append("one group")
+    elif keys is None:
+        said.append("groups that few units share are withheld; list the values of the keys to see all")
+    else:
+        said.append(f"all {keys:,} listed groups are shown")
+    return "; ".join(said)
+
+
+def _drawn(quantiles: QuantilePlan) -> Iterator[str]:
+    """How ranks and modes are found."""
+    ranks = [rank for rank in quantiles.ranks if isinstance(rank, Rank)]
+    modes = [rank for rank in quantiles.ranks if isinstance(rank, Mode)]
+    if ranks:
+        yield "quantiles drawn by rank, with ends for their intervals"
+    if any(rank.kind == "trimmed" for rank in ranks):
+        kind = "Gaussian" if quantiles.composition == "squares" else "Laplace"
+        yield f"rows beyond the cuts of a trimmed mean count as the cuts, with {kind} noise on their sum and number"
+    if any(mode.values is not None for mode in modes):
+        yield "modes drawn from the listed values, the likelier the more rows they have"
+    if any(mode.values is None for mode in modes):
+        yield "modes named where enough rows share a value, and else ⊥"
+
+
+_ORDINALS = {3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
+_KINDS = {
+    "rows": "the number of rows",
+    "present": "the number of values",
+    "units": "the number of units",
+    "raw": "sums",
+    "centred": "sums",
+    "squares": "sums of squares",
+}

@@ -1,0 +1,1 @@
+"""SQL text to plan: what is not understood is refused, with what to write instead."""

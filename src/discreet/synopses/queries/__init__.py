@@ -1,0 +1,1 @@
+"""Linear queries over a domain: blocks, factors, workloads."""

@@ -6,6 +6,7 @@ import pytest
 from tests.ledger.places import ANN, BOB, HEALTH, STUDY, UNIT, Place, opened, pure
 
 from discreet.accounting import Filter
+from discreet.accounting.approximate import approximate
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Gaussian, Laplace
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP, RenyiDP
@@ -118,3 +119,34 @@ def test_what_fits_is_what_a_charge_would_admit_and_asking_charges_nothing(place
     assert not ledger.fits(ANN, pure(1, 8))
     with pytest.raises(BudgetExceeded):
         ledger.charge(ANN, pure(1, 8), "a")
+
+
+def test_less_delta_makes_what_one_question_alone_cost_dearer(place: Place) -> None:
+    """One question alone is measured at the budget's δ; a smaller one is refused where its ε then passes the budget."""
+    ledger = place.open()
+    ledger.open(HEALTH, budget=ApproxDP(1, "1e-5"), unit=UNIT, source="sha256:1")
+    event = Gaussian(F(25), F(1))
+    ledger.charge(HEALTH, event, "q")
+    assert ledger.spent(HEALTH).epsilon <= 1
+    for delta in ("1e-9", "1e-6", "9e-6"):
+        exact = approximate(event, F(delta)).epsilon
+        if exact > 1:
+            with pytest.raises(InvalidArgument, match="at least what"):
+                ledger.amend(HEALTH, ApproxDP(1, delta))
+        else:
+            ledger.amend(HEALTH, ApproxDP(1, delta))
+            assert ledger.spent(HEALTH).epsilon >= exact or ledger.spent(HEALTH).delta > F(delta)
+            break
+    assert ledger.check().sound
+
+
+@pytest.mark.parametrize("budget", [ApproxDP(*["0.001"] * 2), ApproxDP(*["0.01"] * 2), ApproxDP("0.5", "0.3")], ids=str)
+def test_budgets_with_much_delta_can_be_stated(place: Place, budget: ApproxDP) -> None:
+    ledger = place.open()
+    ledger.open(HEALTH, budget=budget, unit=UNIT, source="sha256:1")
+    for number in range(2):
+        ledger.charge(HEALTH, pure(1, 10_000), f"q{number}")
+    spent = ledger.spent(HEALTH)
+    assert 0 <= spent.epsilon <= budget.epsilon
+    assert ledger.registry()
+    assert ledger.check().sound

@@ -12,6 +12,7 @@ from tests.ledger.places import ANN, HEALTH, UNIT, Place, PostgresPlace, SQLiteP
 
 from discreet.charging.purchase import FAILED, Counter, Purchase
 from discreet.charging.signing_keys import Custody
+from discreet.core.errors import InvalidArgument
 from discreet.core.losses import PureDP
 from discreet.ledger import Ledger, LedgerUnavailable
 from discreet.ledger.errors import CommitUnknown
@@ -168,3 +169,16 @@ def test_the_log_is_moved_into_the_file_whichever_of_two_entries_has_the_number(
     size = file.path.stat().st_size
     counter_of(ledger).bought(COUNT, lambda: b"1234", Rows)  # entries 6, and 7 with 8
     assert file.path.stat().st_size > size
+
+
+def test_a_question_that_is_asked_by_its_own_run_is_refused(place: Place) -> None:
+    """It would wait for itself."""
+    ledger = opened(place.open())
+
+    def run() -> bytes:
+        with pytest.raises(InvalidArgument, match="by its own run"):
+            ledger.ask(ANN, pure(1, 16), "q", lambda: b"never")
+        return b"42"
+
+    assert ledger.ask(ANN, pure(1, 16), "q", run).payload == b"42"
+    assert ledger.spent(HEALTH) == PureDP("0.0625")

@@ -134,7 +134,9 @@ def _renyi_meter(budget: ApproxDP, own: Fraction, order: Exactable | None) -> Me
         return renyi(rest, (alpha,)).epsilons[0], leak
 
     def spent(sums: Sums) -> ApproxDP:
-        return ApproxDP(sums[0] + overhead if sums[0] else 0, min(Fraction(1), budget.delta + sums[1]))
+        # Below 0 where δ is large beside ε: then it is δ alone that was spent.
+        epsilon = max(Fraction(0), sums[0] + overhead) if sums[0] else Fraction(0)
+        return ApproxDP(epsilon, min(Fraction(1), budget.delta + sums[1]))
 
     return Meter((cap, own), cost, (_divergence_at(alpha), _only_delta), spent, lambda sums: ApproxDP(*sums), alpha)
 

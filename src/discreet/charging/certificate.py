@@ -57,10 +57,11 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from discreet.accounting.calibration import within
+from discreet.accounting.flattening import parts
 from discreet.core.display.numbers import plain
 from discreet.core.display.text import visible
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Composed, Event, from_json
+from discreet.core.events import Composed, Event, FixedSizeSampled, PoissonSampled, Repeated, from_json
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
 
 __all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "read_record", "verify"]
@@ -69,6 +70,8 @@ _SAID = ("data", "unit", "question", "plan", "ledger", "answer", "rows")
 _VALUES = (str, int, float, bool, NoneType, date, datetime)
 _NUMBER = re.compile(r"[0-9]{1,4300}(?:/[0-9]{1,4300})?", re.ASCII)
 """As `loss_to_json` writes numbers; others, as one with a large exponent, take for ever to read."""
+MOST_SAMPLED = 32
+"""Different events that one sample may compose for a certificate to be checked: a hundred take ten seconds."""
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
@@ -190,7 +193,7 @@ def verify(
         if not _SIGNATURE.fullmatch(record["signature"]):
             raise ValueError
         key.verify(bytes.fromhex(record["signature"]), _canonical(unsigned))
-    except (InvalidSignature, ValueError, TypeError):
+    except (InvalidSignature, ValueError, TypeError, RecursionError):
         raise InvalidArgument("signature", record["signature"], "valid", "the certificate was changed") from None
     events, loss = _charged(record)
     if not within(Composed(events), loss):
@@ -210,6 +213,8 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
     """The events and the loss of a certificate."""
     try:
         events = tuple(from_json(event) for event in record["events"])
+        if any(_leaves_in_samples(event) > MOST_SAMPLED for event in events):
+            raise TypeError
         loss = loss_from_json(record["loss"])
         said = (*(record[name] for name in ("data", "question", "plan", "answer", "rows")), record["ledger"]["time"])
         unit = record["unit"]["kind"], record["unit"]["neighbours"], record["unit"].get("column", "")
@@ -221,6 +226,14 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
         remedy = "do not trust it: no version of discreet signs this"
         raise InvalidArgument("certificate", sorted(record), "with fields of the right kinds", remedy) from None
     return events, loss
+
+
+def _leaves_in_samples(event: Event) -> int:
+    """The most different events that one sample of an event composes: the work of accounting for it grows with them."""
+    if isinstance(event, PoissonSampled | FixedSizeSampled):
+        return len(parts(event.event))
+    inner = event.events if isinstance(event, Composed) else (event.event,) if isinstance(event, Repeated) else ()
+    return max(map(_leaves_in_samples, inner), default=0)
 
 
 def _format_of(record: Any) -> int:
@@ -250,7 +263,7 @@ def digest(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def _digest_of(answer: Table | Mapping[str, Any]) -> str:
     if not isinstance(answer, Mapping):
-        return digest(answer.names, answer.rows)
+        return _digest_of_table(answer)
     columns, rows = answer.get("columns"), answer.get("rows")
     # Anything else could have the digest of other rows, as a dict has that of its keys and a NaN that of NULL.
     if not _is_list_of(columns, str) or not isinstance(rows, list | tuple):
@@ -260,6 +273,19 @@ def _digest_of(answer: Table | Mapping[str, Any]) -> str:
     if not all(isfinite(value) for row in rows for value in row if type(value) is float):
         raise _not_rows(answer)
     return digest(columns, rows)
+
+
+def _digest_of_table(answer: Table) -> str:
+    """Of rows in Python, where cells may be dates, too; what holds other values cannot be a row of ours."""
+    columns, rows = [*answer.names], [*answer.rows]
+    try:
+        shaped = all(isinstance(row, list | tuple) and len(row) == len(columns) for row in rows)
+        nested = any(isinstance(cell, Mapping | list | tuple | set) for row in rows for cell in row)
+        if not shaped or nested:
+            raise TypeError
+        return digest(columns, rows)
+    except (TypeError, ValueError, RecursionError):
+        raise _not_rows(answer) from None
 
 
 def _is_list_of(value: object, *kinds: type) -> TypeGuard[list[Any] | tuple[Any, ...]]:

@@ -22,7 +22,7 @@ from discreet.accounting.flattening import as_event, neighbours
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, exact
-from discreet.core.losses import Loss
+from discreet.core.losses import ApproxDP, Loss
 from discreet.core.units import Unit
 from discreet.ledger.caps import alike, assert_expected, assert_within, comparable, joined
 from discreet.ledger.encoding import (
@@ -215,14 +215,31 @@ def amended(account: Account, standing: Filter, budget: Loss, past: Iterable[Eve
             "change it in one direction",
         )
     try:
+        old = account.budget
+        if isinstance(budget, ApproxDP) and isinstance(old, ApproxDP) and budget.delta < old.delta:
+            # One question alone is measured at the budget's δ: with less of it, it costs more ε.
+            return _replayed(budget, standing, past)
         return Filter.revive(budget, standing.state())
-    except InvalidArgument:
+    except (InvalidArgument, BudgetExceeded):
         raise InvalidArgument(
             "budget",
             budget,
             f"at least what {shown(account.path)!r} has spent, {standing.spent}",
             "give a larger one: what is spent stays spent",
         ) from None
+
+
+def _replayed(budget: Loss, standing: Filter, past: Iterable[Event]) -> Filter:
+    """A filter by the rules of another, as if its budget had held from the beginning."""
+    fresh = Filter(
+        budget,
+        composition=standing.composition,
+        delta_share=standing.delta_share,
+        order=standing.state()["order"],
+    )
+    for event in past:
+        fresh.charge(event)
+    return fresh
 
 
 def room(accounts: tuple[Account, ...]) -> Loss:
@@ -248,10 +265,4 @@ def largest(one: Loss | None, other: Loss) -> Loss:
 def _like(dataset: Account) -> Filter:
     """An untouched filter with the rules of the data set's."""
     standing = filter_of(dataset, dataset)
-    rules = standing.state()
-    return Filter(
-        standing.budget,
-        composition=standing.composition,
-        delta_share=standing.delta_share,
-        order=rules["order"],
-    )
+    return _replayed(standing.budget, standing, ())

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from threading import get_ident
 from typing import Any
 
 from discreet.accounting.flattening import as_event
@@ -72,6 +73,8 @@ class Charges(Handle):
         super().__init__(store, clock)
         self._begun: dict[tuple[Path, str], str] = {}
         """The keys of runs whose charges failed, and may be in the books all the same: of this process alone."""
+        self._running: dict[str, int] = {}
+        """The threads of this handle that run questions, by the keys of their runs."""
         self._home = Home()
 
     def charge(
@@ -242,10 +245,12 @@ class Charges(Handle):
                 if charge.payload is not None:
                     return charge
                 if charge.own:
+                    self._running[charge.run] = get_ident()
                     return replace(charge, payload=self._stated(charge, run(), state))
             finally:
                 for key in claimed:
                     self._store.runs.release(key)
+                    self._running.pop(key, None)
             self._wait_for(charge, account, question)
 
     def _stated(self, charge: Charge, payload: bytes, state: Callable[[Charge, bytes], str | None]) -> bytes:
@@ -259,6 +264,8 @@ class Charges(Handle):
 
     def _wait_for(self, charge: Charge, account: Path, question: str) -> None:
         """Returns when a question that is run elsewhere has an outcome, or its run is over without one."""
+        if self._running.get(charge.run) == get_ident():
+            raise InvalidArgument("question", question, "not asked by its own run", "do not ask it there")
         pause = SHORTEST_PAUSE
         while self.stored(account, question) is None and self._store.runs.is_alive(charge.run):
             time.sleep(pause)

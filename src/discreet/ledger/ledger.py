@@ -41,7 +41,7 @@ from discreet.core.units import Unit
 from discreet.ledger.accounts import Opening, amended, charges_under, filter_of, largest, lineage, room
 from discreet.ledger.caps import assert_within, outranked
 from discreet.ledger.charges import PER_STUDY, Charges
-from discreet.ledger.confirmation import confirm, entry_of
+from discreet.ledger.confirmation import claims, confirm, entry_of
 from discreet.ledger.encoding import Path, account_path, canonical, loss_to_plain, plain_text, source_text
 from discreet.ledger.errors import LedgerDamaged
 from discreet.ledger.handle import LONGEST_TEXT, lasting_head
@@ -337,7 +337,13 @@ class Ledger(Charges):
         """Raises where the books say otherwise than a certificate, or know its key no more than `keys` do; returns what
         they do not tell. Whether its signature holds and its events cost what it says is for `verify` to find."""
         known = {*self.keys(), *keys}
-        with self._reading(Look(charge=entry_of(certificate))) as books:
+        try:
+            claims(certificate)
+            look = Look(charge=entry_of(certificate))
+        except (TypeError, ValueError, RecursionError, OverflowError):
+            bound, remedy = "as `verify` takes it", "give it unchanged: no version of discreet signs this"
+            raise InvalidArgument("certificate", sorted(map(str, certificate)), bound, remedy) from None
+        with self._reading(look) as books:
             return confirm(books, self.id, certificate, known)
 
 

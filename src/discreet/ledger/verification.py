@@ -168,6 +168,9 @@ class Verifier:
         budget, standing = loss_from_plain(content["budget"]), self._filters[path]
         account = Account(path, old, promised, unit, canonical(standing.state()))
         changed = amended(account, standing, budget, charges_under(pages(books, 0, until=sequence), path))
+        if canonical(changed.state()) != canonical(content["state"]) and old is not None:
+            # Earlier versions kept what one question alone had cost at the δ before.
+            changed = Filter.revive(budget, standing.state())
         self._filters[path] = _recorded(changed, budget, content["state"])
         self._terms[path] = budget, largest(promised, budget), unit
         if len(path) == 1:

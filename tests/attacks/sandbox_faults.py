@@ -19,7 +19,7 @@ def _all_names_sent(fault: Any) -> Iterator[None]:
 
 def _in_workers(lines: str) -> Any:
     """The program of a worker with these lines before it begins; `n` is its module and `w` that of the walls."""
-    kept = "from discreet.robust import nursery as n, walls as w\n"
+    kept = "from discreet.robust.sandbox import forkserver as n, confinement as w\n"
     start = "from discreet.robust.sandbox.forkserver import main\n"
     assert start in workers._PROGRAM
     return patch.object(workers, "_PROGRAM", workers._PROGRAM.replace(start, start + kept + lines + "\n"))
@@ -77,7 +77,7 @@ def what_all_share_counted(name: str) -> Any:
 
     def counted() -> Any:
         return _in_workers(
-            "from discreet.robust import system_calls as c\n"
+            "from discreet.robust.sandbox import seccomp as c\n"
             "numbers = {'pipe2': (293, 59), 'socketpair': (53, 199), 'getsockopt': (55, 209), 'getrusage': (98, 165)}\n"
             "numbers |= {'setrlimit': (160, 164), 'epoll_create1': (291, 20), 'timer_create': (222, 107)}\n"
             f"c.k._CALLS.setdefault({name!r}, numbers.get({name!r}))\n"
@@ -108,7 +108,7 @@ def limits_that_can_be_set() -> Any:
 
 
 def _demanded(name: str, demands: str) -> Any:
-    return _in_workers(f"from discreet.robust import system_calls as c\nc._CHECKED[{name!r}] = {demands}")
+    return _in_workers(f"from discreet.robust.sandbox import seccomp as c\nc._CHECKED[{name!r}] = {demands}")
 
 
 def descriptors_of_all_kept() -> Any:

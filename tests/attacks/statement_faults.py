@@ -19,6 +19,7 @@ from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.parsing import aggregates as parse_aggregates
 from discreet.sql.parsing import effort
 from discreet.sql.parsing import key_values as keys
+from discreet.sql.plan import Join
 from discreet.sql.relations import columns_of
 from discreet.sql.statement import builder as statements
 from discreet.sql.statement import histograms, naming, selection, widths
@@ -79,7 +80,8 @@ def joins_measured_one_at_a_time() -> Any:
     original = widths._limits
 
     def limits(relation: Any) -> list[int]:
-        return [] if getattr(relation, "most", None) == 1 else original(relation)
+        once = isinstance(relation, Join) and relation.most in (None, 1)
+        return [] if once else original(relation)
 
     return patch.object(widths, "_limits", limits)
 

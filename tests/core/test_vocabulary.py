@@ -15,10 +15,7 @@ from discreet import (
     ApproxDP,
     Bounds,
     Categories,
-    Edge,
-    Event,
     InvalidArgument,
-    Node,
     PureDP,
     RenyiDP,
     Row,
@@ -26,6 +23,7 @@ from discreet import (
 )
 from discreet.core import events
 from discreet.core.events import from_json, to_json
+from discreet.core.units import Edge, Event, Node
 
 ONE_OF_EACH = [
     events.Nothing(),

@@ -7,7 +7,7 @@ from pathlib import Path
 FORKED = """
 import os, signal, threading
 import cloudpickle, mine
-from discreet.robust import shipping
+from discreet.robust.sandbox import shipping
 
 begun, over = threading.Event(), threading.Event()
 

@@ -68,14 +68,17 @@ took the kernel 0.5 seconds."""
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Environment variables that a worker has."""
 _PROGRAM = """
-import sys, types
-for name, folder in zip(("discreet", "discreet.robust"), sys.argv[2:]):
+import os, sys, types
+for name, folder in zip(("discreet", "discreet.robust", "discreet.robust.sandbox"), sys.argv[1:]):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [folder]
 from discreet.robust.sandbox.forkserver import main
 for name in [name for name in sys.modules if name.split(".")[0] == "discreet"]:
     del sys.modules[name]
-main(int(sys.argv[1]))
+control, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+os.dup2(nothing, 0)
+os.close(nothing)
+main(control)
 """
 """Runs `sandbox/forkserver.py` and what it imports, but not the packages that they are in: those load much more."""
 _SINGLE = tuple(f"{name}_THREADS" for name in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM"))
@@ -214,9 +217,9 @@ class Workers:
         found: list[bytes | None] = [None] * count
         broken: list[BaseException] = []
         slots = len(self._slots)
-        # Whoever is free takes the next one, which depends on all before it; so not where blocks are padded.
-        waiting = [iter(range(place, count, slots)) for place in range(slots)] if self._limits.padded else []
-        anyone = iter(range(count))
+        # Which worker has a block follows from its number. Were it whoever is free, it would depend on how long blocks
+        # before it took, and a block can tell workers apart, by addresses in memory say.
+        waiting = [iter(range(place, count, slots)) for place in range(slots)]
         done = [0]
         if self._limits.padded:
             block = [block(number) for number in range(count)].__getitem__
@@ -225,8 +228,7 @@ class Workers:
         def serve(place: int) -> None:
             try:
                 while not self._stopped.is_set():
-                    with self._lock:
-                        number = next(waiting[place] if waiting else anyone, None)
+                    number = next(waiting[place], None)
                     if number is None:
                         return
                     found[number] = self._answer(place, block(number))
@@ -296,13 +298,14 @@ class _Slot:
     def __init__(self, order: dict[str, Any], packed: bytes) -> None:
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | dict.fromkeys(_SINGLE, "1")
-        # Sets have one order everywhere: which worker runs a block depends on how long others took.
+        # Sets have one order everywhere, whichever worker runs a block.
         environment["PYTHONHASHSEED"] = "0"
         # Arrow's own allocator, which pandas uses for texts, reserves 1 GiB at its first use: as much as a block may
         # have, so that it would depend on the layout of the process whether anything is left.
         environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"
         here = Path(nursery.__file__).parent
-        program = [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno()), str(here.parent), str(here)]
+        # The socket is its standard input: the number of a descriptor would tell workers apart.
+        program = [sys.executable, "-P", "-c", _PROGRAM, *map(str, (here.parents[1], here.parent, here))]
         self.walls: frozenset[str] = frozenset()
         self._required = frozenset(order["required"])
         self._control = ours
@@ -310,10 +313,9 @@ class _Slot:
             undo.callback(ours.close)
             self._process = subprocess.Popen(
                 program,
-                stdin=subprocess.DEVNULL,
+                stdin=theirs,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
                 env=environment,
                 cwd="/",
                 start_new_session=True,

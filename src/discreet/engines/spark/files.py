@@ -49,8 +49,10 @@ TABLE = re.compile(r"^[\s:|+-]*Relation ([^\[]+)\[")
 MILLIS, LONG, MOMENT = "moments in milliseconds", f"decimals of more than {LONG_DIGITS} digits", "moments in ORC"
 SHORT = "decimals"
 """Decimals that are read whatever they hold, unless as a type of more digits."""
-FIELD = re.compile(r"^  \w+ \w+(?:\(\d+\))? (.*?) \((.*)\)(?: = \d+)?;$", re.M)
+FIELD = re.compile(r" +\w+ \w+(?:\(\d+\))? (.*?) \((.*)\)(?: = \d+)?;")
 """A column in what Parquet's own library says of a schema."""
+GROUP = re.compile(r"  \w+ group (.*?)(?: \(.*\))?(?: = \d+)? \{")
+"""A column of structs or lists there: what is in it stands further to the right."""
 
 
 def check_kinds(plan: str) -> None:
@@ -95,11 +97,11 @@ def outputs(plan: str, numbers: Mapping[str, tuple[str, str]]) -> dict[str, str]
 
 
 class Footers:
-    """What files say of their columns; each is looked into once."""
+    """What files say of their columns; each is looked into once, as long as it stays the same."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._known: dict[str, dict[str, str] | None] = {}
+        self._known: dict[tuple[Any, ...], dict[str, str] | None] = {}
 
     def failing(self, files: Iterable[str], kinds: Mapping[str, str]) -> dict[str, str]:
         """Columns on which the reader can fail, with the reasons; `kinds` are the types that Spark says.
@@ -109,9 +111,13 @@ class Footers:
         found: dict[str, str] = {}
         long = {name for name, kind in kinds.items() if is_long(kind)}
         for file in files:
-            if file not in self._known:
-                self._known[file] = self._looked_into(file)
-            said = self._known[file]
+            state = self._state(file)
+            if state is None or state not in self._known:
+                said = self._looked_into(file)
+                if state is not None:
+                    self._known[state] = said
+            else:
+                said = self._known[state]
             said = dict.fromkeys(long, SHORT) if said is None else said
             found |= {
                 name: LONG if reason == SHORT else reason
@@ -119,6 +125,22 @@ class Footers:
                 if reason != SHORT or name.lower() in long
             }
         return found
+
+    def _state(self, file: str) -> tuple[Any, ...] | None:
+        """What tells a file from one that was written in its place; None where that is not known."""
+        parts = urlsplit(file)
+        java = getattr(self._session, "_jvm", None)
+        try:
+            if parts.scheme in ("", "file"):
+                seen = Path(unquote(parts.path)).stat()
+                return file, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino
+            if java is None:
+                return None
+            path = java.org.apache.hadoop.fs.Path(java.java.net.URI(file))
+            status = path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf()).getFileStatus(path)
+            return file, status.getLen(), status.getModificationTime()
+        except Exception:
+            return None
 
     def _looked_into(self, file: str) -> dict[str, str] | None:
         """What can fail in one file; None where it cannot be looked into."""
@@ -165,9 +187,10 @@ def _local(path: Path) -> dict[str, str]:
         schema = pyarrow.parquet.ParquetFile(path).schema
     except pa.ArrowInvalid:
         fields = pyarrow.orc.ORCFile(path).schema
-        return {field.name: MOMENT for field in fields if pa.types.is_timestamp(field.type)}
+        return {field.name: MOMENT for field in fields if "timestamp" in str(field.type)}
     columns = [schema.column(place) for place in range(len(schema.names))]
-    said = [(column.name, str(column.logical_type).lower()) for column in columns if column.path == column.name]
+    tops = [column.name if column.path == column.name else column.path.split(".")[0] for column in columns]
+    said = [(top, str(column.logical_type).lower()) for top, column in zip(tops, columns, strict=True)]
     return _reasons((name, kind.replace("precision=", "").replace("milliseconds", "millis")) for name, kind in said)
 
 
@@ -181,20 +204,32 @@ def _remote(java: Any, session: Any, file: str) -> dict[str, str]:
         orc = java.org.apache.orc.OrcFile
         schema = orc.createReader(path, orc.readerOptions(hadoop)).getSchema()
         pairs = zip(schema.getFieldNames(), schema.getChildren(), strict=True)
-        return {str(name): MOMENT for name, kind in pairs if str(kind).startswith("timestamp")}
+        return {str(name): MOMENT for name, kind in pairs if "timestamp" in str(kind)}
     try:
         said = str(reader.getFooter().getFileMetaData().getSchema().toString())
     finally:
         reader.close()
-    return _reasons((name, kind.lower()) for name, kind in FIELD.findall(said))
+    return _reasons(_columns(said))
+
+
+def _columns(said: str) -> list[tuple[str, str]]:
+    """The columns of a schema as Parquet's own library writes it, each under the name of the one it is in."""
+    top, found = "", []
+    for line in said.splitlines():
+        group, field = GROUP.fullmatch(line), FIELD.fullmatch(line)
+        top = group[1] if group is not None else "" if line == "  }" else top
+        if field is not None:
+            found.append((top or field[1], field[2].lower()))
+    return found
 
 
 def _reasons(said: Iterable[tuple[str, str]]) -> dict[str, str]:
-    found = {}
+    """Why columns can fail; what a column of structs or lists holds counts for all of it."""
+    found: dict[str, str] = {}
     for name, kind in said:
         digits = re.match(r"decimal\((\d+)", kind)
         if digits is not None:
-            found[name] = LONG if int(digits[1]) > LONG_DIGITS else SHORT
+            found[name] = LONG if int(digits[1]) > LONG_DIGITS else found.get(name, SHORT)
         elif kind.startswith("timestamp") and "millis" in kind:
             found[name] = MILLIS
     return found

@@ -313,7 +313,7 @@ class _Slot:
             undo.callback(ours.close)
             self._process = subprocess.Popen(
                 program,
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,

@@ -101,9 +101,7 @@ def test_quantiles_are_answered_beside_sums(table: dict[str, np.ndarray], budget
         answer = session.sql(f"{QUANTILES} GROUP BY city", epsilon=1600)
         assert answer.column("city") == CITIES
         for name, q in (("m", 0.5), ("high", 0.9), ("most", 1.0)):
-            for city, value, (low, high) in zip(
-                CITIES, answer.column(name), answer.intervals()[name], strict=True
-            ):
+            for city, value, (low, high) in zip(CITIES, answer.column(name), answer.intervals()[name], strict=True):
                 true = np.quantile(table["cost"][table["city"] == city], q)
                 # Nothing lies above the largest value to say that a draw there is too high.
                 assert abs(value - true) < 60 or name == "most"

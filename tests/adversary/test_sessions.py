@@ -215,7 +215,7 @@ def test_noise_on_the_wrong_scale_is_caught_by_its_outputs():
 
 
 def test_the_page_stands_alone_and_says_what_was_found():
-    found = audited("SELECT COUNT(*) AS \"<b>\" FROM visits", "most", runs=200, max_rows=4)
+    found = audited('SELECT COUNT(*) AS "<b>" FROM visits', "most", runs=200, max_rows=4)
     page = found.page()
     assert page.startswith("<!doctype html>")
     assert "http" not in page

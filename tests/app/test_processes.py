@@ -151,9 +151,7 @@ def at_a_terminal(run: Commands, *arguments: str, typed: str = "") -> tuple[int,
     """The exit code and all that a terminal saw."""
     master, slave = pty.openpty()
     streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], cwd=run.folder, env=ENVIRONMENT | {"TERM": "xterm"}, **streams
-    )
+    process = subprocess.Popen([*COMMAND, *arguments], cwd=run.folder, env=ENVIRONMENT | {"TERM": "xterm"}, **streams)
     os.close(slave)
     os.write(master, typed.encode())
     seen = b""

@@ -37,9 +37,7 @@ def test_whoever_counts_steps_is_asked_how_many_are_done(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("progress", [None, lambda: None])
-def test_what_cannot_be_counted_is_waited_for_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, progress: object
-) -> None:
+def test_what_cannot_be_counted_is_waited_for_all_the_same(monkeypatch: pytest.MonkeyPatch, progress: object) -> None:
     out = screen(monkeypatch, attended=True)
     with waiting(progress):
         pass

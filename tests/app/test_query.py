@@ -33,9 +33,7 @@ def test_a_question_that_was_stopped_says_that_it_is_charged_again(
     with monkeypatch.context() as patched:
         patched.setattr(DuckDB, "run", stopped)
         said = run("query", COUNT, "--epsilon", "0.5", code=130)
-    assert said.stderr == (
-        "discreet: stopped; what was charged stays charged, and asking again is charged again\n"
-    )
+    assert said.stderr == ("discreet: stopped; what was charged stays charged, and asking again is charged again\n")
     run("query", COUNT, "--epsilon", "0.5")
     assert "33.3 %" in run("budget").stdout
 

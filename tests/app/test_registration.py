@@ -221,7 +221,7 @@ def test_init_does_not_write_what_books_that_are_there_contradict(empty: Command
 
 def test_a_csv_is_registered_by_init_which_tells_what_it_left_out(empty: Commands) -> None:
     path = empty.folder / "besuche.csv"
-    path.write_bytes("wer;ort;kosten\n1;Zürich;1,5\n2;Genève\n3;\"Bern\nNord\";2,5\n".encode("latin-1"))
+    path.write_bytes('wer;ort;kosten\n1;Zürich;1,5\n2;Genève\n3;"Bern\nNord";2,5\n'.encode("latin-1"))
     facts = ("--unit", "wer", "--csv", "encoding=latin-1", "--csv", "decimal=,", "--bounds", "kosten=0:10")
     done = empty("init", "besuche.csv", *facts, "--epsilon", "1000")
     assert "besuche.csv: 1 record was left out: with another number of values than the header" in done.stderr

@@ -24,6 +24,9 @@ from discreet.engines.spark import (
     files as spark_files,
 )
 from discreet.engines.spark import (
+    footers,
+)
+from discreet.engines.spark import (
     names as spark_names,
 )
 from discreet.engines.spark import (
@@ -141,8 +144,28 @@ def files_looked_at_before_the_statement_only() -> Any:
     return patch.object(Spark, "_check_still", lambda self, session, statement: None)
 
 
+def types_not_compared() -> Any:
+    """A file's own types are whatever they are."""
+    return patch.object(footers, "is_total", lambda stored, declared: True)
+
+
+def footers_kept_by_their_path() -> Any:
+    """A file is looked into once, whatever is written in its place."""
+    return patch.object(footers.Footers, "_state", lambda self, file: (file,))
+
+
+def flat_columns_only() -> Any:
+    """What structs and lists are made of is not looked at."""
+    honest = footers._of_parquet
+
+    def flat(columns: Any) -> Any:
+        return {name: column for name, column in honest(columns).items() if len(column.kinds) == 1 and name != "s"}
+
+    return patch.object(footers, "_of_parquet", flat)
+
+
 def files_not_looked_into() -> Any:
-    return patch.object(spark_files.Footers, "failing", lambda self, files, kinds: {})
+    return patch.object(footers.Footers, "failing", lambda self, files, plan, shown: {})
 
 
 def files_of_any_kind() -> Any:

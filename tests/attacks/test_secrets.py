@@ -104,9 +104,7 @@ def messages(spelling: str, folder: Path) -> Iterator[str]:
     yield repr(dc.InvalidArgument("source", {"password": spelling, "token": spelling}, "known", f"not {spelling}"))
 
 
-@attack(
-    41, finds=[trust_faults.redaction_of_small_letters, trust_faults.redaction_of_urls, trust_faults.quoted]
-)
+@attack(41, finds=[trust_faults.redaction_of_small_letters, trust_faults.redaction_of_urls, trust_faults.quoted])
 def test_no_message_holds_the_password_of_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for place, secret in enumerate(secrets()):

@@ -18,6 +18,7 @@ from tests.engines.spark_tables import having, running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines.spark import footers
 from discreet.engines.spark.engine import Spark
 
 
@@ -75,13 +76,13 @@ def test_a_partition_that_lies_elsewhere_is_not_read(tmp_path: Path) -> None:
                 with pytest.raises((InvalidArgument, EngineUnavailable), match="connect again"):
                     session.sql(count, epsilon=3)
                 assert session.spent == spent
-            with (
-                parted(data),
-                opened(books / "late", source(spark), table) as session,
-                run_after(session._engine, lambda moved=moved: spark.sql(moved)),
-                pytest.raises(EngineUnavailable, match="connect again"),
-            ):
-                session.sql(f"SELECT COUNT(*) AS n FROM {table}", epsilon=1)
+        with (
+            parted(data),
+            opened(books / "late", source(spark), table) as session,
+            run_after(session._engine, lambda moved=moved: spark.sql(moved)),
+            pytest.raises(EngineUnavailable, match="connect again"),
+        ):
+            session.sql(f"SELECT COUNT(*) AS n FROM {table}", epsilon=1)
 
 
 @attack(48, finds=[faults.files_looked_at_before_the_statement_only])
@@ -122,26 +123,18 @@ LARGE: dict[str, tuple[pa.DataType, int, int]] = {
 """Types of columns with what one row holds, and its bytes."""
 
 
-def outcomes(
-    folder: Path, write: Callable[[pa.Table, Path], None], read: Callable[[str], Any], **units: Any
-) -> list[Any]:
-    """What comes of questions about files that differ in one row."""
-    seen = []
-    for name, (kind, value, width) in LARGE.items():
-        if name in units.get("without", ()):
-            continue
-        for odd in (1, value):
-            place = folder / f"{name} {odd == 1}"
-            place.mkdir(parents=True)
-            table = pa.table({"who": pa.array(range(3), pa.int64()), "v": column(kind, [1, 2, odd], width)})
-            write(table, place / "part")
-            try:
-                with opened(place / "books", read(str(place / "part")), "t", unit=units.get("unit", "who")) as session:
-                    rows = session.sql("SELECT COUNT(v) AS n FROM t", epsilon=1).rows
-                    seen.append((name, len(rows)))
-            except dc.DiscreetError as error:
-                seen.append((name, type(error).__name__, str(error)))
-    return seen
+def asked(session: Any, name: str) -> Any:
+    """What comes of a question about a column."""
+    try:
+        return len(session.sql(f"SELECT COUNT({name}) AS n FROM t", epsilon=1).rows)
+    except dc.DiscreetError as error:
+        return type(error).__name__, str(error)
+
+
+def stored(kinds: dict[str, tuple[pa.DataType, int, int]], odd: bool) -> pa.Table:
+    """A table with a column of each kind, in whose last row is what is large, or not."""
+    columns = {name: column(kind, [1, 2, value if odd else 1], width) for name, (kind, value, width) in kinds.items()}
+    return pa.table({"who": pa.array(range(3), pa.int64())} | columns)
 
 
 def parquet(table: pa.Table, path: Path) -> None:
@@ -151,15 +144,33 @@ def parquet(table: pa.Table, path: Path) -> None:
 @attack(11, finds=[faults.files_not_looked_into, faults.decimals_not_guarded])
 def test_one_value_in_a_file_fails_no_statement(tmp_path: Path) -> None:
     """Neighbours have one outcome, and none is that a statement failed."""
+    for odd in (False, True):
+        parquet(stored(LARGE, odd), tmp_path / f"{odd}.parquet")
     for ansi in ("true", "false"):
-        with having(spark__sql__ansi__enabled=ansi):
-            seen = outcomes(tmp_path / ansi, parquet, running().read.parquet)
-            assert seen[::2] == seen[1::2]
-            assert {name for name, *rest in seen if rest != [1]} == {"ms", "wide"}
-            assert not any("AnswerFailed" in outcome for outcome in seen)
-            owned = outcomes(tmp_path / ansi / "owned", parquet, running().read.parquet, unit="v")
-            assert owned[::2] == owned[1::2]
-            assert not any("AnswerFailed" in outcome for outcome in owned)
+        seen = []
+        for odd in (False, True):
+            frame = running().read.parquet(str(tmp_path / f"{odd}.parquet"))
+            with having(spark__sql__ansi__enabled=ansi), opened(tmp_path / f"{ansi} {odd}", frame, "t") as session:
+                seen.append({name: asked(session, name) for name in LARGE})
+        assert seen[0] == seen[1]
+        assert {name for name, outcome in seen[0].items() if outcome != 1} == {"ms", "wide"}
+        assert not any("AnswerFailed" in str(outcome) for outcome in seen[0].values())
+
+
+@attack(11, finds=[faults.decimals_not_guarded])
+def test_one_value_that_names_a_person_fails_no_statement(tmp_path: Path) -> None:
+    for unit in LARGE:
+        seen = []
+        for odd in (False, True):
+            path = tmp_path / f"{unit} {odd}"
+            parquet(stored({unit: LARGE[unit]}, odd), path)
+            try:
+                with opened(tmp_path / f"b {unit} {odd}", running().read.parquet(str(path)), "t", unit=unit) as session:
+                    seen.append(asked(session, "who"))
+            except dc.DiscreetError as error:
+                seen.append(str(error))
+        assert seen[0] == seen[1]
+        assert "AnswerFailed" not in str(seen)
 
 
 @attack(11, finds=[faults.files_not_looked_into])
@@ -197,6 +208,112 @@ def test_columns_to_fail_on_are_followed_into_views(tmp_path: Path) -> None:
                 session.sql("SELECT COUNT(v) AS n FROM later", epsilon=2)
     finally:
         running().sql("DROP TABLE later")
+
+
+STORED: dict[str, tuple[pa.DataType, int, int]] = LARGE | {
+    "tiny": (pa.int8(), -(2**7), 1),
+    "small": (pa.int16(), 2**15 - 1, 2),
+    "int": (pa.int32(), -(2**31), 4),
+    "big": (pa.int64(), 2**63 - 1, 8),
+    "unsigned": (pa.uint64(), -1, 8),
+    "float": (pa.float32(), 0x7F800000, 4),
+    "double": (pa.float64(), 0x7FF8 << 48, 8),
+}
+DECLARED = ("INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "DECIMAL(18,2)", "DECIMAL(30,2)")
+
+
+def orc(table: pa.Table, path: Path) -> None:
+    pyarrow.orc.write_table(table, path)
+
+
+@attack(11, finds=[faults.types_not_compared])
+def test_a_value_fails_under_no_type_that_is_declared_for_its_file(tmp_path: Path) -> None:
+    """Types in files and declared ones, each with each, are read or refused: nothing fails after it was paid for."""
+    parquet(stored(STORED, odd=True), tmp_path / "t.parquet")
+    read = set()
+    for place, kind in enumerate(DECLARED):
+        schema = ", ".join(f"{name} {kind}" for name in STORED)
+        frame = running().read.schema(f"who BIGINT, {schema}").parquet(str(tmp_path / "t.parquet"))
+        with opened(tmp_path / str(place), frame, "t") as session:
+            seen = {name: asked(session, name) for name in STORED}
+        assert not any("AnswerFailed" in str(outcome) for outcome in seen.values()), kind
+        read |= {(name, kind) for name, outcome in seen.items() if outcome == 1}
+    total = {("int", "BIGINT"), ("tiny", "INT"), ("float", "DOUBLE"), ("us", "TIMESTAMP_NTZ"), ("day", "DATE")}
+    assert total | {("utc", "TIMESTAMP"), ("us", "TIMESTAMP"), ("short", "DECIMAL(18,2)")} <= read
+    assert not read & {("day", "TIMESTAMP_NTZ"), ("short", "DECIMAL(30,2)"), ("big", "INT"), ("ms", "TIMESTAMP_NTZ")}
+
+
+@attack(11, finds=[faults.types_not_compared])
+def test_declared_types_are_followed_into_views_and_orc(tmp_path: Path) -> None:
+    kinds = {"short": LARGE["short"], "day": LARGE["day"]}
+    for odd in (False, True):
+        parquet(stored(kinds, odd), tmp_path / f"{odd}.parquet")
+        orc(stored({"day": LARGE["day"]}, odd), tmp_path / f"{odd}.orc")
+        spark = running().read
+        lake = spark.schema("who BIGINT, short DECIMAL(30,2), day TIMESTAMP_NTZ").parquet(
+            str(tmp_path / f"{odd}.parquet")
+        )
+        rows = running().read.schema("who BIGINT, day TIMESTAMP").orc(str(tmp_path / f"{odd}.orc"))
+        for frame, shown in ((lake, "short AS w"), (lake, "CAST(day AS STRING) AS w"), (rows, "day AS w")):
+            with pytest.raises(InvalidArgument, match="declared as"):
+                opened(tmp_path / "b", frame.selectExpr("who", shown), "t")
+        kept = running().read.schema("who BIGINT, day DATE").orc(str(tmp_path / f"{odd}.orc"))
+        with opened(tmp_path / f"kept {odd}", kept.selectExpr("who", "day AS w"), "t") as session:
+            assert asked(session, "w") == 1
+
+
+@attack(11, finds=[faults.footers_kept_by_their_path])
+def test_a_file_written_in_the_place_of_another_is_looked_into(tmp_path: Path) -> None:
+    who, path = pa.array(range(3), pa.int64()), tmp_path / "t.parquet"
+    parquet(pa.table({"who": who, "v": column(pa.timestamp("us"), [1, 2, 3], 8)}), path)
+    frame = running().read.parquet(str(path))
+    with opened(tmp_path / "b", frame, "t") as session:
+        assert session.sql("SELECT COUNT(v) AS n FROM t", epsilon=1).rows
+        parquet(pa.table({"who": who, "v": column(pa.timestamp("ms"), [1, 2, 2**63 - 1], 8)}), path)
+        spent = session.spent
+        with pytest.raises((InvalidArgument, EngineUnavailable), match="connect again"):
+            session.sql("SELECT COUNT(v) AS n FROM t", epsilon=2)
+        path.unlink()
+        with pytest.raises((InvalidArgument, EngineUnavailable), match="connect again"):
+            session.sql("SELECT COUNT(v) AS n FROM t", epsilon=3)
+        assert session.spent == spent
+
+
+@attack(11, finds=[faults.flat_columns_only])
+def test_structs_and_lists_are_looked_into(tmp_path: Path) -> None:
+    """A view that reads what cannot fail is read, and one of milliseconds is refused."""
+    who, moments = pa.array(range(3), pa.int64()), column(pa.timestamp("ms"), [1, 2, 2**63 - 1], 8)
+    inner = {"x": pa.array([1, 2, 3], pa.int64()), "w": moments}
+    fields = pa.StructArray.from_arrays([*inner.values()], [*inner])
+    parquet(pa.table({"who": who, "s": fields, "k": fields.field("x")}), tmp_path / "s.parquet")
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), moments)
+    parquet(pa.table({"who": who, "s": lists, "k": inner["x"]}), tmp_path / "l.parquet")
+    plain = pa.StructArray.from_arrays([inner["x"], lists.offsets[:3]], ["x", "y"])
+    parquet(pa.table({"who": who, "p": plain}), tmp_path / "p.parquet")
+    for name, shown in (("s", "s.w AS w"), ("l", "s[0] AS w")):
+        frame = running().read.parquet(str(tmp_path / f"{name}.parquet"))
+        with pytest.raises(InvalidArgument, match="without s, which has moments in milliseconds"):
+            opened(tmp_path / f"b{name}", frame.selectExpr("who", shown), "t")
+        with opened(tmp_path / f"k{name}", frame.select("who", "k"), "t") as session:
+            assert session.sql("SELECT COUNT(k) AS n FROM t", epsilon=1).rows
+    frame = running().read.parquet(str(tmp_path / "p.parquet")).selectExpr("who", "p.y AS y")
+    with opened(tmp_path / "bp", frame, "t") as session:
+        assert session.sql("SELECT COUNT(y) AS n FROM t", epsilon=1).rows
+
+
+def test_files_say_the_same_to_both_libraries(tmp_path: Path) -> None:
+    """Files on other machines are looked into by Java, those here by Arrow."""
+    who = pa.array(range(3), pa.int64())
+    fields = pa.StructArray.from_arrays([who, column(pa.decimal128(30, 2), [1, 2, 3], 16)], ["x", "d"])
+    columns = {name: column(kind, [1, 1, 1], width) for name, (kind, _, width) in STORED.items()}
+    columns |= {"who": who, "s": fields, "text": pa.array(["a"] * 3), "bytes": pa.array([b"a"] * 3)}
+    parquet(pa.table(columns), tmp_path / "t.parquet")
+    orc(pa.table({name: values for name, values in columns.items() if name != "unsigned"}), tmp_path / "t.orc")
+    spark: Any = running()
+    for name in ("t.parquet", "t.orc"):
+        here = footers._local(tmp_path / name)
+        assert here == footers._remote(spark._jvm, spark, f"file://{tmp_path / name}")
+        assert {*here} >= {"who", "s", "text"}
 
 
 @attack(11, finds=[faults.files_of_any_kind])

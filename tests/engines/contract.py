@@ -46,6 +46,7 @@ ODD |= {"date": WORLDLY["day"].odd, "timestamp": WORLDLY["seen"].odd, "boolean":
 WORDS = ("E11.9", "HbA1c", "LDL", "glucose", "Oslo", "Rome", "a", "b", "x", "north", "paid", "Private", "12", "")
 SIZE = 60
 
+
 @dataclass(frozen=True)
 class Place:
     """An engine: how it is opened, how a table is made for it, its address if it has one, and how what it cannot do is

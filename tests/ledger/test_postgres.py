@@ -71,8 +71,11 @@ def test_an_address_that_became_a_path_is_refused_and_not_repeated() -> None:
 
 
 def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name in ("discreet.ledger.stores.postgres.store",
-    "discreet.ledger.stores.postgres.connection")]:
+    for name in [
+        name
+        for name in sys.modules
+        if name in ("discreet.ledger.stores.postgres.store", "discreet.ledger.stores.postgres.connection")
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(LedgerUnavailable, match=r"pip install 'discreet\[postgres\]'"):

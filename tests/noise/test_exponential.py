@@ -110,7 +110,6 @@ class Shares:
         starts = index == 0 or self.ends[index - 1] <= arb(prefix) / unit
         return starts and (index == len(self.ends) - 1 or arb(prefix + 1) / unit <= self.ends[index])
 
-
     def decide(self, prefix: int, bits: int) -> bool:
         return any(self.holds(index, prefix, bits) for index in range(len(self.ends)))
 

@@ -177,9 +177,7 @@ def test_a_coin_on_its_odds_is_extended(sigma: Fraction, kept: bool, settled: li
 
 @pytest.mark.parametrize("sigma", [Fraction("0.5"), Fraction(1000), Fraction(2**60)], ids=label)
 @pytest.mark.parametrize("negative", [0, 1])
-def test_the_last_place_of_all_is_in_the_tail(
-    sigma: Fraction, negative: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_last_place_of_all_is_in_the_tail(sigma: Fraction, negative: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stairs = Staircase(sigma)
     size = _FEW + 1
     start = stairs.reach * stairs.width

@@ -137,9 +137,7 @@ class Examination:
         quote = None if planned is None else self.session.price(asked.text, epsilon=asked.epsilon)
         events = None if quote is None else quote.events
         mine, theirs = (
-            answered(
-                session, asked.text, asked.epsilon, quiet() if silent else Entropy.for_tests(0), events, known
-            )
+            answered(session, asked.text, asked.epsilon, quiet() if silent else Entropy.for_tests(0), events, known)
             for session in (self.session, self.others[0])
         )
         if isinstance(mine, Answer) and isinstance(theirs, Answer):

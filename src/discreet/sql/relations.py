@@ -96,6 +96,20 @@ def limits_in(relation: Relation) -> frozenset[tuple[str, int]]:
             return limits_in(relation.input)
 
 
+def own_joins_in(relation: Relation) -> int:
+    """How many joins let each row of a unit meet all others of the same unit."""
+    match relation:
+        case Scan():
+            return 0
+        case Join(left, right, _, _, most):
+            both = most is None and any(units_in(left)) and any(units_in(right))
+            return int(both) + own_joins_in(left) + own_joins_in(right)
+        case Union(inputs):
+            return max(map(own_joins_in, inputs))
+        case _:
+            return own_joins_in(relation.input)
+
+
 def is_plain(relation: Relation) -> bool:
     """Whether the relation is a table, filtered and projected: cheap to read, and the same each time. A view is not:
     one that samples would have other rows when they are added up than when their units were weighed."""

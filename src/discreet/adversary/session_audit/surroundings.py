@@ -4,7 +4,8 @@
 - sources: each question asks the engine anew whether its tables are still what they were; where one is not, nothing is
   charged and nothing is run;
 - work: rows that pass between the operators of a statement. One unit adds at most its own rows, times those that each
-  of them may meet in joins, to each operator, besides what is read of public tables;
+  of them may meet in joins (all of its own where both sides are private), to each operator, besides what is read of
+  public tables;
 - progress: what is said on the way is the same for all runs.
 
 Each check raises a `CheckFailed` where it fails.
@@ -25,7 +26,7 @@ from discreet.core.errors import DiscreetError, EngineUnavailable
 from discreet.core.exact import Exactable
 from discreet.session.session import Session
 from discreet.session.sql_question import Asked
-from discreet.sql.relations import limits_in
+from discreet.sql.relations import limits_in, own_joins_in
 
 __all__ = ["check_errors", "check_progress", "check_sources", "check_work", "rows_of", "work_of"]
 
@@ -73,7 +74,9 @@ def check_sources(session: Session, text: str, epsilon: Exactable) -> None:
 def check_work(sessions: Sequence[Session], planned: Asked, unit_rows: int, public_rows: int) -> None:
     """One unit makes the engine do no more than its rows and their matches, in each operator."""
     works = [work_of(session, planned.statement) for session in sessions]
-    matches = prod(most for _, most in limits_in(planned.query.aggregate.input))
+    relation = planned.query.aggregate.input
+    # Rows of two private tables meet as often as the unit has rows, unless a limit is declared.
+    matches = prod(most for _, most in limits_in(relation)) * unit_rows ** own_joins_in(relation)
     operators = max(count for _, count in works)
     apart, allowed = abs(works[0][0] - works[1][0]), operators * (unit_rows * matches + public_rows)
     if apart > allowed:

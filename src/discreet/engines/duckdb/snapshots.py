@@ -88,7 +88,6 @@ class Snapshot:
                 bound = f"{known!r}, as it was when {path.name} was registered"
                 raise InvalidArgument(name, declared, bound, _again(folder))
 
-
     def written(self, first: Path, how: Csv) -> str:
         """How the records were read and their texts become values, where the source would be read otherwise by its
         header line alone; empty where it would not. `first` is its first file."""

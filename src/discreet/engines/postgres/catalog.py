@@ -116,8 +116,11 @@ ORDER BY said
 )
 """What a view, and the views and functions it uses, say, nothing for a table: by a digest of it questions are known in
 the books, so it stays as it is."""
-READERS = re.compile(r"\b((?:query|table|schema|database|cursor)_to_xml\w*|ts_(?:stat|rewrite)|lo_?get|pg_read_\w+)\(")
-"""Functions of the system that read what a text or a number names."""
+READERS = re.compile(
+    r"\b((?:query|table|schema|database|cursor)_to_xml\w*|ts_(?:stat|rewrite)|lo_\w+|loget|pg_read_\w+"
+    r"|nextval|setval|currval|lastval)\("
+)
+"""Functions of the system that read what a text or a number names, or that write, which no statement of ours may."""
 
 
 @dataclass(frozen=True)

@@ -33,16 +33,16 @@ __all__ = [
     "columns",
     "definition",
     "digest",
+    "explained",
     "found",
     "local",
     "named",
-    "numbered",
     "place",
     "places",
     "plan",
-    "plan_of",
     "quoted",
     "reading",
+    "same_plan",
     "sources",
 ]
 
@@ -50,8 +50,13 @@ LARGEST = double(1.7976931348623157e308)
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MANY = 100
 """Files that are named one by one."""
-WHOLE = {"spark.sql.maxPlanStringLength": "2000000000", "spark.sql.debug.maxToStringFields": "1000000"}
-"""Settings under which all of a plan is shown."""
+WHOLE = {
+    "spark.sql.maxPlanStringLength": "2000000000",
+    "spark.sql.maxMetadataStringLength": "2000000000",
+    "spark.sql.debug.maxToStringFields": "1000000",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+}
+"""Settings under which all of a plan is shown, and structs with all that they are made of."""
 PLAIN = {"spark.sql.redaction.string.regex": "(?!)"}
 """Under which nothing in it is replaced by stars."""
 VIEW = re.compile(r"View \((`[^,]*`), \[")
@@ -223,16 +228,16 @@ def plan(session: Any, view: str) -> str:
     return _analyzed(session, view).replace(view.strip("`"), "")
 
 
-def plan_of(session: Any, frame: Any, views: bool = False) -> str:
-    """What a frame reads and does as it is resolved now; with `views`, nothing unless there is a view in it."""
-    shown = NUMBER.sub("", numbered(session, frame))
+def same_plan(analyzed: str, views: bool = False) -> str:
+    """A plan without what is new each time; with `views`, nothing unless there is a view in it."""
+    shown = NUMBER.sub("", analyzed)
     # The name under which it stands in the statement, and numbers of what is in memory, are new each time.
     same = re.sub(r"_pyspark_\w+", "", shown)
     return "" if views and not VIEW.search(same.replace("View (``", "")) else same
 
 
-def numbered(session: Any, frame: Any) -> str:
-    """The plan of a frame, with the numbers by which its columns are told apart."""
+def explained(session: Any, frame: Any) -> tuple[str, str]:
+    """The plan of a frame, with the numbers by which its columns are told apart, and the physical one."""
     return _explained(session, "EXPLAIN EXTENDED SELECT * FROM {frame}", WHOLE | PLAIN, frame=frame)
 
 
@@ -243,10 +248,10 @@ def digest(*said: str) -> str:
 
 def _analyzed(session: Any, name: str) -> str:
     """The plan that reads all of a table or view; its columns are numbered anew each time, so without their numbers."""
-    return NUMBER.sub("", _explained(session, f"EXPLAIN EXTENDED SELECT * FROM {name}", WHOLE))
+    return NUMBER.sub("", _explained(session, f"EXPLAIN EXTENDED SELECT * FROM {name}", WHOLE)[0])
 
 
-def _explained(session: Any, statement: str, settings: Mapping[str, str], **frames: Any) -> str:
+def _explained(session: Any, statement: str, settings: Mapping[str, str], **frames: Any) -> tuple[str, str]:
     before = {setting: session.conf.get(setting, None) for setting in settings}
     try:
         for setting, value in settings.items():
@@ -255,8 +260,8 @@ def _explained(session: Any, statement: str, settings: Mapping[str, str], **fram
     finally:
         for setting, old in before.items():
             session.conf.unset(setting) if old is None else session.conf.set(setting, old)
-    analyzed: str = shown.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
-    return analyzed
+    analyzed, _, after = shown.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")
+    return analyzed, after.partition("== Physical Plan ==")[2]
 
 
 def _texts(session: Any, view: str) -> list[tuple[str, str]]:

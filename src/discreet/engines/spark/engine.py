@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,7 +34,7 @@ from discreet.engines.spark import catalog
 from discreet.engines.spark import files as stored
 from discreet.engines.spark.catalog import Reading
 from discreet.engines.spark.dialect import SparkDialect, identifier
-from discreet.engines.spark.files import Footers
+from discreet.engines.spark.footers import Footers, Scan, scans
 from discreet.engines.spark.jobs import Jobs, jobs_of, number, unsaid
 from discreet.engines.spark.names import marked, tables
 from discreet.engines.spark.sessions import (
@@ -84,6 +84,8 @@ class _Held:
     """Where the tables lie that it reads."""
     relations: str
     """The lines of its plan that stand for files."""
+    scans: tuple[Scan, ...]
+    """How its files are read, with the types that are declared for them."""
     failing: frozenset[str]
     """Columns of its files that cannot be read without fail."""
     barred: Mapping[str, str]
@@ -228,6 +230,7 @@ class Spark(Tables[_Held]):
                 self._cancelled = self._cancelled or is_interrupted(error, before)
                 lost = not self._cancelled and not is_alive(session)
                 if not self._cancelled and not lost:
+                    self._check_still(session, statement)
                     raise
         if lost:
             raise EngineUnavailable("the session of Spark was lost")
@@ -294,18 +297,19 @@ class Spark(Tables[_Held]):
             kind = "an address" if isinstance(source, str) else type(source).__name__
             remedy = 'write private={"orders": dc.Private("schema.orders")}, or give a frame of Spark'
             raise InvalidArgument("source", kind, "a table or frame of the same session of Spark", remedy)
-        files, shown = stored.listed(frame) or [], catalog.numbered(session, frame)
+        files, (shown, physical) = stored.listed(frame) or [], catalog.explained(session, frame)
+        read = tuple(scans(physical))
         failing: dict[str, str] = {}
         if private:
             stored.check_kinds(shown)
-            failing = self._footers.failing(files, stored.kinds(frame))
+            failing = self._footers.failing(files, read, _kinds(frame))
         barred = stored.outputs(shown, stored.unread(shown, failing))
         sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
         paths = catalog.local(files)
         said = _digest(session, frame, name, sources) if given else catalog.definition(session, name)
-        plan = catalog.plan_of(session, frame) if said else ""
+        plan = catalog.same_plan(shown) if said else ""
         roots = catalog.places(session, stored.tables(shown)) if said else (identity,)
-        lines = stored.relations(shown), frozenset(failing), barred
+        lines = stored.relations(shown), read, frozenset(failing), barred
         held = _Held(
             name, frame, given, frame.schema, identity, sources, paths, (), (), said, plan, roots, *lines, private
         )
@@ -318,23 +322,24 @@ class Spark(Tables[_Held]):
         files of a plan are found anew each time: a partition may lie anywhere.
         """
         if held.given and not is_connect(session):
-            return held.frame if self._lies_still(held, held.frame) else None
+            return held.frame if self._lies_still(held, held.frame, held.scans) else None
         try:
             frame = held.frame if held.given else catalog.found(session, held.name)[1]
         except InvalidArgument:
             return None
-        same = frame.schema == held.schema and catalog.plan_of(session, frame, views=not held.plan) == held.plan
+        shown, physical = catalog.explained(session, frame)
+        same = frame.schema == held.schema and catalog.same_plan(shown, views=not held.plan) == held.plan
         same = same and (held.given or catalog.place(session, held.name) == held.identity)
-        return frame if same and self._lies_still(held, frame) else None
+        return frame if same and self._lies_still(held, frame, scans(physical)) else None
 
-    def _lies_still(self, held: _Held, frame: Any) -> bool:
+    def _lies_still(self, held: _Held, frame: Any, read: Sequence[Scan]) -> bool:
         """Whether all files of a frame are in folders that it had, and none of them is one to fail on."""
         files = stored.listed(frame)
         if files is None:
             return not held.relations
-        if not _folders(held, files) <= held.folders:
+        if not _folders(held, files) <= held.folders or not self._footers.are_there(files):
             return False
-        return not held.private or self._footers.failing(files, stored.kinds(frame)).keys() <= held.failing
+        return not held.private or self._footers.failing(files, read, _kinds(frame)).keys() <= held.failing
 
     def _frames(self, session: Any, statement: str) -> dict[str, Any]:
         """The tables of a statement by their names in it; raises if one of them is something else by now."""
@@ -352,7 +357,7 @@ class Spark(Tables[_Held]):
         files."""
         if is_connect(session):
             self._frames(session, statement)
-        elif not all(self._lies_still(held, held.frame) for held in self._used(statement)):
+        elif not all(self._lies_still(held, held.frame, held.scans) for held in self._used(statement)):
             raise EngineUnavailable(CHANGED)
 
     def _resolved(self, session: Any, statement: str) -> Any:
@@ -420,6 +425,11 @@ def _check_functions(session: Any, statement: str) -> None:
     own = {str(row[0]).lower() for row in session.sql("SHOW USER FUNCTIONS").collect()}
     for name in sorted(own & {word.lower() for word in re.findall(r"\b([A-Z][A-Z0-9_]+)\(", statement)}):
         raise InvalidArgument("function", name, "that of Spark", f"DROP TEMPORARY FUNCTION {name}")
+
+
+def _kinds(frame: Any) -> dict[str, str]:
+    """The types of a frame's columns."""
+    return {field.name.lower(): field.dataType.simpleString() for field in frame.schema.fields}
 
 
 def _folders(held: _Held, files: Iterable[str]) -> frozenset[str]:

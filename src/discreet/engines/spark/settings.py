@@ -45,6 +45,8 @@ NEEDED = {
     # What one stored value does to others. The reader by rows fails on more of them, and files that are passed over
     # from the value on that is corrupt lose the rows of others.
     "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
 }
 """What statements rely on: the settings as they are unless somebody changes them."""

@@ -267,6 +267,7 @@ def castable(source: Type, target: Type) -> bool:
         return isinstance(source, Decimals) or source in WITH_DECIMALS
     return target in WITH_DECIMALS if isinstance(source, Decimals) else target in CASTS[source]
 
+
 LOGICAL = (
     _comparison("=", exp.EQ, ANY),
     _comparison("<>", exp.NEQ, ANY),

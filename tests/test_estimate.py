@@ -19,7 +19,8 @@ from tests.ledger import servers
 
 import discreet as dc
 from discreet.charging.certificate import verify
-from discreet.estimation.result import Estimate, column_of
+from discreet.estimation.question import Estimate
+from discreet.estimation.result import Estimation, column_of
 from discreet.ledger import LedgerUnavailable
 from discreet.noise import Entropy
 from discreet.robust import Limits, Unstable
@@ -49,7 +50,7 @@ def session() -> Iterator[Session]:
         yield opened
 
 
-def ask(session: Session, function: Any, what: Any = "visits", **asked: Any) -> Estimate:
+def ask(session: Session, function: Any, what: Any = "visits", **asked: Any) -> Estimation:
     return session.estimate(
         function, what, **{"epsilon": 4, "bounds": (0, 100), "limits": QUICK, "form": "numpy", "blocks": 20, **asked}
     )
@@ -69,7 +70,7 @@ def watched(session: Session) -> list[str]:
 
 def test_a_price_costs_nothing_and_an_estimate_what_it_said(session: Session) -> None:
     ran = watched(session)
-    quote = session.price_estimate(mean_age, ["age"], epsilon=1, bounds=(0, 100))
+    quote = session.price(Estimate(mean_age, ["age"], epsilon=1, bounds=(0, 100)))
     assert ran == []
     assert session.spent.epsilon == 0
     assert "the median of the answers of 60 blocks" in quote.plan
@@ -105,7 +106,7 @@ def test_a_price_tells_what_the_function_does_on_made_up_rows(
 ) -> None:
     ran = watched(session)
     given = {"epsilon": 1, "bounds": (0, 100), "form": "numpy", "limits": QUICK, **asked}
-    quote = session.price_estimate(function, "visits", **given)
+    quote = session.price(Estimate(function, "visits", **given))
     assert said in quote.notes[-1]
     assert quote.notes[-1] in str(quote)
     assert ran == []
@@ -115,11 +116,11 @@ def test_a_price_tells_what_the_function_does_on_made_up_rows(
 def test_a_price_warns_of_too_few_blocks(session: Session) -> None:
     asked = {"epsilon": 1, "bounds": (0, 100), "form": "numpy", "limits": QUICK}
     for given in ({"blocks": 10}, {"blocks": 1, "method": "median"}, {"blocks": 60, "method": "winsorized"}):
-        quote = session.price_estimate(mean_age, ["age"], **asked, **given)
+        quote = session.price(Estimate(mean_age, ["age"], **asked, **given))
         assert "38 or more for a median" in quote.notes[0]
         assert "1 blocks" not in str(quote)
         assert "few" in quote._repr_html_()
-    assert len(session.price_estimate(mean_age, ["age"], **asked).notes) == 1
+    assert len(session.price(Estimate(mean_age, ["age"], **asked)).notes) == 1
 
 
 def test_asked_again_it_is_charged_again(session: Session) -> None:
@@ -326,7 +327,7 @@ def test_engines_give_functions_the_same_rows(engine: str, tmp_path: Path) -> No
 
     text = "SELECT age / 2 AS a, day AS d, town FROM asked WHERE town <> 'c'"
     with opened as session:
-        request = session._function(mean_age, text, 1, (0, 100))
+        request = Estimate(mean_age, text, 1, (0, 100)).bind(session._context).request
         found = session._engine.run(request.statement)
         made = ask(session, lambda rows: np.nanmean(rows["a"]), text)
     listed = list(zip(*found, strict=True))

@@ -26,7 +26,7 @@ ALLOWED = {
     "synopses": {"core", "noise", "accounting", "mechanisms"},
     "robust": {"core", "noise", "accounting", "mechanisms"},
     "engines": {"core", "sql"},
-    "charging": {"core", "accounting", "ledger", "sql"},
+    "charging": {"core", "noise", "accounting", "ledger", "sql", "engines"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "charging"},
     "estimation": {"core", "noise", "robust", "sql", "engines", "charging"},
     "session": {"core", "noise", "accounting", "robust", "sql", "engines", "ledger", "charging"}
@@ -147,6 +147,7 @@ def test_importing_discreet_loads_nothing_heavy() -> None:
 
 def test_public_names_are_these() -> None:
     assert discreet.__all__ == [
+        "SQL",
         "ZCDP",
         "Answer",
         "AnswerFailed",
@@ -160,6 +161,7 @@ def test_public_names_are_these() -> None:
         "EngineUnavailable",
         "EntropyFailure",
         "Estimate",
+        "Estimation",
         "InvalidArgument",
         "LedgerDamaged",
         "LedgerUnavailable",
@@ -167,12 +169,14 @@ def test_public_names_are_these() -> None:
         "NotAccountable",
         "Private",
         "PureDP",
+        "Question",
         "Quote",
         "Release",
         "RenyiDP",
         "Row",
         "Session",
         "Synthesis",
+        "SyntheticRows",
         "Unsupported",
         "User",
         "accounting",

@@ -11,6 +11,7 @@ import pytest
 import discreet as dc
 from discreet.core.errors import AnswerFailed
 from discreet.ledger import Ledger
+from discreet.session import sql as sql_kind
 from discreet.session import sql_question as asked
 from discreet.session.session import Session
 from discreet.session.sql_question import Asked
@@ -39,13 +40,13 @@ def test_a_price_says_what_this_caller_will_pay(tmp_path: Path) -> None:
 
 def test_all_prices_say_alike_that_something_is_stored(tmp_path: Path) -> None:
     with session(tmp_path, values={"k": ["a", "b"]}) as opened:
-        before = [opened.price(COUNT, epsilon="0.5"), opened.price_synthesis(["k"], epsilon="0.5")]
+        before = [opened.price(COUNT, epsilon="0.5"), opened.price(dc.SyntheticRows(["k"], epsilon="0.5"))]
         assert [(quote.stored, quote.pays) for quote in before] == [(False, quote.loss) for quote in before]
         for quote in before:
             assert "within what is left" in quote._repr_html_()
         opened.sql(COUNT, epsilon="0.5")
         opened.synthesize(["k"], epsilon="0.5")
-        for quote in (opened.price(COUNT, epsilon="0.5"), opened.price_synthesis(["k"], epsilon="0.5")):
+        for quote in (opened.price(COUNT, epsilon="0.5"), opened.price(dc.SyntheticRows(["k"], epsilon="0.5"))):
             assert (quote.stored, quote.failed, quote.pays.epsilon) == (True, False, 0)
             assert "costs nothing: it was answered before" in str(quote)
             assert "nothing: it was answered before" in quote._repr_html_()
@@ -63,7 +64,7 @@ def test_a_stored_failure_is_no_answer_and_free(tmp_path: Path, monkeypatch: pyt
                 with pytest.raises(AnswerFailed):
                     ask()
         spent = opened.spent
-        for quote in (opened.price(COUNT, epsilon="0.5"), opened.price_synthesis(["k"], epsilon="0.5")):
+        for quote in (opened.price(COUNT, epsilon="0.5"), opened.price(dc.SyntheticRows(["k"], epsilon="0.5"))):
             assert (quote.stored, quote.failed, quote.pays.epsilon) == (False, True, 0)
             for told in (str(quote), quote._repr_html_()):
                 assert "failed; asking again gives that failure again" in told
@@ -78,12 +79,12 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
     waits, runs = Event(), Event()
     text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
     with session(tmp_path, values={"k": ["a", "b"]}) as first, session(tmp_path, values={"k": ["a", "b"]}) as later:
-        measured = first._measured
+        measured = sql_kind.measured
 
-        def slow(question: Asked) -> Any:
+        def slow(question: Asked, engine: Any) -> Any:
             runs.set()
             assert waits.wait(60)
-            return measured(question)
+            return measured(question, engine)
 
         def another(statistics: Any, **given: Any) -> Any:
             return planner.plan(statistics, **given | {"epsilon": given["epsilon"] / 2})
@@ -93,7 +94,7 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
             waited(self, *given)
 
         waited = Ledger._wait_for
-        monkeypatch.setattr(first, "_measured", slow)
+        monkeypatch.setattr(sql_kind, "measured", slow)
         with ThreadPoolExecutor(1) as threads:
             running = threads.submit(first.sql, text, epsilon=1)
             assert runs.wait(60)

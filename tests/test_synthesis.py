@@ -16,6 +16,7 @@ from discreet.samples import rand_hie
 from discreet.session.session import Session
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.synopses import Product, Workload
+from discreet.synthesis.question import SyntheticRows
 from discreet.synthesis.request import LIMIT
 
 COLUMNS = ["site", "health", "female"]
@@ -43,7 +44,7 @@ def session(survey: Columns) -> Iterator[Session]:
 
 def request(session: Session, what: Any = COLUMNS, epsilon: Any = 1, **asked: Any) -> Any:
     given = {"workload": None, "method": None, "bins": None, "max_rows": None, "check": "0.1", **asked}
-    return session._requested(what, epsilon, *given.values())
+    return SyntheticRows(what, epsilon, *given.values()).bind(session._context).request
 
 
 def watched(session: Session) -> list[str]:
@@ -71,7 +72,7 @@ def test_rows_are_like_the_data_and_the_check_says_how_much(session: Session, su
 
 def test_a_price_is_made_of_declared_facts_and_costs_nothing(session: Session) -> None:
     ran = watched(session)
-    quote = session.price_synthesis(COLUMNS, epsilon=1)
+    quote = session.price(SyntheticRows(COLUMNS, epsilon=1))
     assert ran == []
     assert session.spent.epsilon == 0
     assert quote.fits
@@ -167,7 +168,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_charged(
 def test_a_domain_that_is_too_large_is_refused_with_its_size_and_what_to_do(session: Session) -> None:
     text = "SELECT spending, spending / 2 AS again, age, site FROM survey"
     with pytest.raises(dc.InvalidArgument, match="GB for one histogram") as caught:
-        session.price_synthesis(text, epsilon=1, bins={"spending": 1000, "again": 1000})
+        session.price(SyntheticRows(text, epsilon=1, bins={"spending": 1000, "again": 1000}))
     assert "coarser bins" in caught.value.remedy
     assert "spending 1000" in caught.value.remedy
 

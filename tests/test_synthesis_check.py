@@ -12,6 +12,7 @@ from discreet.sql.bounding.clipping_norms import G, H
 from discreet.synopses import Workload
 from discreet.synopses.synopsis import Weights
 from discreet.synthesis.check import Check, distances
+from discreet.synthesis.question import SyntheticRows
 
 
 def test_neighbours_look_alike_and_a_check_without_enough_noise_is_caught() -> None:
@@ -21,7 +22,7 @@ def test_neighbours_look_alike_and_a_check_without_enough_noise_is_caught() -> N
         held = {"who": np.arange(people), "x": np.array([0] * 40 + [1] * (people - 40))}
         with dc.connect(held, unit="who", budget=dc.PureDP(9), table="t", max_rows=1, values={"x": [0, 1]}) as session:
             made.append(session.synthesize("t", epsilon=1, rows=30))
-            histogram = session._requested("t", 1, None, None, None, None, "0.1").histogram(session._engine)
+            histogram = SyntheticRows("t", 1).bind(session._context).request.histogram(session._engine)
         assert histogram.sum() == people * G * H
     first, second = made
     assert (first.names, len(first), len(first.errors)) == (second.names, len(second), len(second.errors))
@@ -58,4 +59,4 @@ def test_the_check_adds_up_exactly_and_moves_no_more_than_it_says() -> None:
 def request_of_four() -> Any:
     held = {"a": np.zeros(3, dtype=int), "b": np.zeros(3, dtype=int)}
     with dc.connect(held, unit=dc.Row(), budget=dc.PureDP(9), table="t", values={"a": [0, 1], "b": [0, 1]}) as session:
-        return session._requested("t", 1, None, None, None, None, "0.1")
+        return SyntheticRows("t", 1).bind(session._context).request

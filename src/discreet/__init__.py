@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import accounting, adversary, ledger, mechanisms, noise, robust, samples, synopses
     from discreet.charging.certificate import Certificate, verify
+    from discreet.charging.question import Question
     from discreet.charging.quote import Quote
     from discreet.core.domains import Bounds, Categories
     from discreet.core.errors import (
@@ -30,17 +31,21 @@ if TYPE_CHECKING:
     from discreet.core.mechanism import Mechanism, Release
     from discreet.core.units import Row, User
     from discreet.engines.duckdb.csv_records import Csv
-    from discreet.estimation.result import Estimate
+    from discreet.estimation.question import Estimate
+    from discreet.estimation.result import Estimation
     from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
     from discreet.session.connect import Private, connect
     from discreet.session.session import Session
+    from discreet.session.sql import SQL
     from discreet.sql.answers.answer import Answer
+    from discreet.synthesis.question import SyntheticRows
     from discreet.synthesis.result import Synthesis
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "charging.certificate": ("Certificate", "verify"),
+    "charging.question": ("Question",),
     "charging.quote": ("Quote",),
     "core.domains": ("Bounds", "Categories"),
     "core.errors": (
@@ -57,17 +62,21 @@ _HOMES = {
     "core.mechanism": ("Mechanism", "Release"),
     "core.units": ("Row", "User"),
     "engines.duckdb.csv_records": ("Csv",),
-    "estimation.result": ("Estimate",),
+    "estimation.question": ("Estimate",),
+    "estimation.result": ("Estimation",),
     "ledger.errors": ("LedgerDamaged", "LedgerUnavailable"),
     "session.connect": ("Private", "connect"),
     "session.session": ("Session",),
+    "session.sql": ("SQL",),
     "sql.answers.answer": ("Answer",),
+    "synthesis.question": ("SyntheticRows",),
     "synthesis.result": ("Synthesis",),
 }
 """Where the names are from."""
 _PACKAGES = ("accounting", "adversary", "ledger", "mechanisms", "noise", "robust", "samples", "synopses")
 
 __all__ = [
+    "SQL",
     "ZCDP",
     "Answer",
     "AnswerFailed",
@@ -81,6 +90,7 @@ __all__ = [
     "EngineUnavailable",
     "EntropyFailure",
     "Estimate",
+    "Estimation",
     "InvalidArgument",
     "LedgerDamaged",
     "LedgerUnavailable",
@@ -88,12 +98,14 @@ __all__ = [
     "NotAccountable",
     "Private",
     "PureDP",
+    "Question",
     "Quote",
     "Release",
     "RenyiDP",
     "Row",
     "Session",
     "Synthesis",
+    "SyntheticRows",
     "Unsupported",
     "User",
     "accounting",

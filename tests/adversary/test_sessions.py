@@ -20,6 +20,7 @@ from discreet.adversary.session_audit.neighbouring_tables import PROFILES, Maker
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
 from discreet.sql.measuring import measurement
@@ -117,19 +118,19 @@ def test_a_question_that_the_budget_forbids_is_not_called_sound():
     assert one.verdict.startswith("Refused")
 
 
-@pytest.mark.parametrize("ask", ["sql", "_ask"])
-def test_refusals_that_follow_the_rows_are_caught(ask):
+@pytest.mark.parametrize(("kind", "ask"), [(Session, "sql"), (SQL, "bind")])
+def test_refusals_that_follow_the_rows_are_caught(kind, ask):
     """In other words on a neighbour, or on one of the two only."""
     turns = count()
 
     def refusing(self, *arguments, **given):
         turn = next(turns)
-        if ask == "_ask" and turn % 2:
+        if ask == "bind" and turn % 2:
             return original(self, *arguments, **given)
         raise Unsupported("the question", f"it met {turn} rows", "ask another")
 
-    original = getattr(Session, ask)
-    with patch.object(Session, ask, refusing):
+    original = getattr(kind, ask)
+    with patch.object(kind, ask, refusing):
         [one] = audited(COUNTS, "most").questions
     assert not one.passed
     assert one.verdict.startswith("BROKEN")

@@ -12,7 +12,7 @@ from discreet.core.errors import AnswerFailed
 from discreet.mechanisms import SparseVector
 from discreet.noise import Entropy
 from discreet.session.session import Session
-from discreet.session.sql_question import Asked
+from discreet.session.sql import SQLPlan, measured
 from discreet.sql.answers.answer import pack
 from discreet.sql.measuring.clipping_search import ClippingSearch
 from discreet.sql.measuring.measurement import Measurement
@@ -92,9 +92,10 @@ def failures_with_their_cause() -> Any:
 def groups_stored_beside_the_answer() -> Any:
     """The record of an answer also says what was read."""
 
-    def run(self: Session, asked: Asked, source: Entropy) -> bytes:
-        groups = self._measured(asked)
+    def run(self: SQLPlan, source: Entropy, progress: Any) -> bytes:
+        asked = self.decided
+        groups = measured(asked, self.bound.engine)
         noisy = asked.measurement.release(groups, asked.listed, source)
         return pack(noisy, source.private, asked.record | {"read": repr(groups)})
 
-    return patch.object(Session, "_run", run)
+    return patch.object(SQLPlan, "run", run)

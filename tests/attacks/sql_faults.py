@@ -34,10 +34,11 @@ from discreet.ledger.records import Charge
 from discreet.noise import Entropy
 from discreet.noise.entropy import chosen
 from discreet.session import connect as connection
+from discreet.session import sql as sql_kind
 from discreet.session import sql_question as asked
 from discreet.session.books import beside
-from discreet.session.session import Session
-from discreet.session.sql_question import Question
+from discreet.session.sql import SQL, BoundSQL
+from discreet.session.sql_question import Parsed
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.decimals import Decimals
@@ -55,17 +56,17 @@ from discreet.sql.statement.selection import Selection
 
 def identities_of_classes() -> Any:
     """What a question is known by is how our classes print themselves."""
-    original = Question.identity
+    original = Parsed.identity
     return patch.object(
-        Question, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.weights}")
+        Parsed, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.weights}")
     )
 
 
 def identities_of_plans() -> Any:
     """What a question is known by is what it will run."""
-    original = Question.identity
+    original = Parsed.identity
     return patch.object(
-        Question, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.events}")
+        Parsed, "identity", property(lambda self: f"{original.fget(self)} {self.planned().measurement.events}")
     )
 
 
@@ -86,7 +87,8 @@ def sizes_not_looked_at() -> Any:
 
 def progress_as_it_comes() -> Any:
     def call(self: Listener, share: float) -> None:
-        self._progress(share)
+        if self._progress is not None:
+            self._progress(share)
 
     return patch.object(Listener, "__call__", call)
 
@@ -294,25 +296,27 @@ def threshold_forgets_the_noise() -> Any:
 
 
 def limits_read_off_the_rows() -> Any:
-    original = Session._question
+    original = SQL.bind
 
-    def question(self: Session, *given: Any) -> Question:
-        [(most,)] = self._engine.run('SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM "t" GROUP BY "who")')
-        honest = original(self, *given)
-        return replace(honest, query=replace(honest.query, aggregate=replace(honest.query.aggregate, max_rows=most)))
+    def bind(self: SQL, context: Any) -> BoundSQL:
+        [(most,)] = context.engine.run('SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM "t" GROUP BY "who")')
+        honest = original(self, context)
+        query = honest.parsed.query
+        query = replace(query, aggregate=replace(query.aggregate, max_rows=most))
+        return replace(honest, parsed=replace(honest.parsed, query=query))
 
-    return patch.object(Session, "_question", question)
+    return patch.object(SQL, "bind", bind)
 
 
 def large_tables_read_twice() -> Any:
-    original = Session._measured
+    original = sql_kind.measured
 
-    def measured(self: Session, asked: Any) -> Groups:
-        groups = original(self, asked)
+    def measured(asked: Any, engine: Any) -> Groups:
+        groups = original(asked, engine)
         many = sum(groups.by_groups.values()) + sum(groups.by_rows.values()) > 6
-        return original(self, asked) if many else groups
+        return original(asked, engine) if many else groups
 
-    return patch.object(Session, "_measured", measured)
+    return patch.object(sql_kind, "measured", measured)
 
 
 def refunded() -> Any:

@@ -14,6 +14,7 @@ import discreet as dc
 from discreet.adversary.session_audit.sensitivity import tallied
 from discreet.noise import Entropy
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.measuring.measurement import Measurement, Noisy
 from discreet.sql.measuring.quantiles import Histograms
 from discreet.sql.statement.results import Groups
@@ -50,7 +51,7 @@ class Exact:
 
 def exact(session: Session, text: str, epsilon: Any = 1) -> Exact:
     """What the engine returns for a question, never shown to anybody."""
-    question = session._question(text, epsilon, None)
+    question = SQL(text, epsilon).bind(session._context).parsed
     asked = question.planned().prepared()
     measurement, keys = asked.measurement, len(asked.query.aggregate.keys)
     rows = session._engine.run(asked.statement)

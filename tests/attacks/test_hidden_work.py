@@ -20,6 +20,7 @@ from discreet.core.errors import Unsupported
 from discreet.engines.duckdb.engine import FEW
 from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.engines.spark.dialect import SparkDialect
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Column, Table
 from discreet.sql.functions.registry import call
 from discreet.sql.plan import Literal, Ref, Scan
@@ -60,7 +61,7 @@ def is_cut(node: exp.Expr) -> bool:
 def test_functions_that_lengthen_texts_are_given_cut_ones() -> None:
     with opened(people()) as session:
         for condition in GROWING:
-            asked = session._ask(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", 1, None)
+            asked = SQL(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", 1).bind(session._context).plan().decided
             tree = parse_one(asked.statement, dialect="duckdb")
             made = [*tree.find_all(exp.Replace, exp.DPipe, exp.Like)]
             assert made
@@ -138,7 +139,7 @@ def test_what_overflows_is_known_before_it_is_computed() -> None:
     for _ in range(5):
         text = f"COALESCE(({text}) * {LARGE}, x + {LARGE})"
     with opened(people()) as session:
-        asked = session._ask(f"SELECT COUNT_IF({text} > 5) AS n FROM t", 1, None)
+        asked = SQL(f"SELECT COUNT_IF({text} > 5) AS n FROM t", 1).bind(session._context).plan().decided
         assert "TRY(" not in asked.statement
         session._engine.run(asked.statement)
 
@@ -163,4 +164,4 @@ def test_conditions_weigh_what_engines_make_of_them(test: str) -> None:
     for _ in range(13):
         text = f"CASE WHEN {test.format(text)} THEN 1 ELSE 2 END"
     with opened(people()) as session, pytest.raises(Unsupported, match="too large"):
-        session._question(f"SELECT COUNT_IF({text} > 5) AS n FROM t", 1, None)
+        SQL(f"SELECT COUNT_IF({text} > 5) AS n FROM t", 1).bind(session._context)

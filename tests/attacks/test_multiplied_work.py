@@ -18,6 +18,7 @@ from tests.attacks.sql_neighbours import exact, largest_cuts, opened
 
 import discreet as dc
 from discreet.core.errors import Unsupported
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.parsing.join_limits import MOST_ROWS
 from discreet.sql.parsing.scope import MOST_GROWN
@@ -71,7 +72,7 @@ def joined(statement: str, people: dict[str, Any], codes: dict[str, Any]) -> int
 def test_one_person_does_not_make_the_engine_compare_without_measure() -> None:
     key = "k" * (widest(MATCHES) + 1)
     with opened(rows(key), public={"p": public(key)}, **FACTS) as session:
-        statement = session._ask(ONE, 1, None).statement
+        statement = SQL(ONE, 1).bind(session._context).plan().decided.statement
     assert added(statement, key) <= MOST
 
 
@@ -79,7 +80,7 @@ def test_one_person_does_not_make_the_engine_compare_without_measure() -> None:
 def test_texts_that_are_not_too_long_are_joined_as_they_are(length: int) -> None:
     key = "k" * length
     with opened(rows(key), public={"p": public(key)}, **FACTS) as session:
-        statement = session._ask(ONE, 1, None).statement
+        statement = SQL(ONE, 1).bind(session._context).plan().decided.statement
         assert sum(exact(session, ONE).groups.by_rows.values()) == 1
     assert MATCHES * length <= added(statement, key) <= MOST
 
@@ -116,10 +117,10 @@ def test_what_is_computed_of_texts_grows_the_less_the_more_rows_there_are() -> N
     for most, refused in ((10, False), (1_000, True)):
         with opened(rows("k"), dc.User("who"), public={"p": public("k")}, max_matches={"p": most}) as session:
             if not refused:
-                session._ask(text, 1, None)
+                SQL(text, 1).bind(session._context).plan()
                 continue
             with pytest.raises(Unsupported, match="grow without measure"):
-                session._ask(text, 1, None)
+                SQL(text, 1).bind(session._context).plan()
     assert widest(MOST_ROWS) == LEAST
     assert MOST_GROWN == 10 * MOST_ROWS
 

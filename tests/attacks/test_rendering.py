@@ -27,7 +27,7 @@ from discreet.core.display.columns import Cells
 from discreet.core.display.html import table
 from discreet.core.display.text import csv_cell, json_text, visible
 from discreet.core.mechanism import Release
-from discreet.estimation.result import Estimate
+from discreet.estimation.result import Estimation
 from discreet.session.session import Session
 
 HOSTILE = [
@@ -96,10 +96,10 @@ def opened() -> Session:
     return dc.connect(rows, unit=dc.User("who"), budget=dc.ApproxDP(50, "1e-6"), table="t", **facts)
 
 
-def estimate() -> Estimate:
+def estimate() -> Estimation:
     loss, names = dc.PureDP(1), tuple(HOSTILE)
     release = Release(HOSTILE[0], loss, (), None, True)
-    return Estimate(HOSTILE[3], names[:1], loss, "; ".join(HOSTILE), release, {}, True)
+    return Estimation(HOSTILE[3], names[:1], loss, "; ".join(HOSTILE), release, {}, True)
 
 
 @attack(40, finds=[trust_faults.nothing_escaped, trust_faults.one_renderer_of_its_own, trust_faults.characters_obeyed])

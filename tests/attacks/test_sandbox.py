@@ -87,7 +87,7 @@ def handle_of(path: Path) -> tuple[int, bytes] | None:
 
 def answer_of(function: Callable[[Any], Any], session: Session) -> Any:
     """What one block answers, behind the walls that an estimate has."""
-    request = session._function(function, "t", 1, None, None, None, 1, None, None, "numpy", LIMITS)
+    request = dc.Estimate(function, "t", 1, form="numpy", limits=LIMITS).bind(session._context).request
     with Workers(function, None, "rows", LIMITS, request.packed, session._files(), confined=True) as confined:
         (answer,) = confined.answers(lambda place: pickle.dumps([1, 2]), 1)
     assert answer is not None, "it was not run at all"
@@ -321,7 +321,7 @@ def test_no_text_of_a_function_leaves_with_a_price(tmp_path: Path) -> None:
     with steward(tmp_path) as (session, _):
         for function in named:
             for asked in ({"bounds": (0, 1)}, {"values": ["a"]}, {}):
-                quote = session.price_estimate(function, "t", epsilon=1, limits=LIMITS, form="numpy", **asked)
+                quote = session.price(dc.Estimate(function, "t", epsilon=1, limits=LIMITS, form="numpy", **asked))
                 assert MARK not in str(quote) + repr(quote) + quote._repr_html_()
                 assert MARK.replace("-", "_") not in str(quote)
         with pytest.raises(dc.InvalidArgument) as refused:
@@ -337,10 +337,10 @@ def test_where_walls_are_missing_nothing_is_run_unless_it_is_trusted(tmp_path: P
         with pytest.raises(dc.Unsupported, match="processes, root"):
             session.estimate(Loaded(facts), "t", limits=LIMITS, **asked)
         assert session.spent.epsilon == 0
-        quote = session.price_estimate(Loaded(facts), "t", limits=LIMITS, **asked)
+        quote = session.price(dc.Estimate(Loaded(facts), "t", limits=LIMITS, **asked))
         assert "trusted=True" in quote.notes[-1]
         trusted = Limits(seconds=20, workers=1, trusted=True)
-        quote = session.price_estimate(lambda rows: 3.0, "t", limits=trusted, **asked)
+        quote = session.price(dc.Estimate(lambda rows: 3.0, "t", limits=trusted, **asked))
         assert "walls that this machine cannot build: root, network, processes" in quote.notes
         session.estimate(lambda rows: 3.0, "t", limits=trusted, **asked)
 

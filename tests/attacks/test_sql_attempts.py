@@ -18,6 +18,7 @@ from discreet.ledger import Ledger, LedgerUnavailable
 from discreet.ledger import charges as ledger_charges
 from discreet.noise.entropy import system
 from discreet.robust import Limits
+from discreet.session.sql import SQL
 from discreet.sql.measuring.measurement import Measurement, Noisy
 
 
@@ -80,8 +81,13 @@ def test_a_payload_that_is_too_large_is_a_failure_that_stays(monkeypatch: pytest
 
 def test_what_the_books_could_not_store_is_refused_before_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(ROWS, **FACTS) as session:
-        asked = session._ask("SELECT k, SUM(x) AS s, MEDIAN(x) AS m, MODE(k) AS o FROM t GROUP BY k", 1, None)
-        stored = session._run(asked, system())
+        plan = (
+            SQL("SELECT k, SUM(x) AS s, MEDIAN(x) AS m, MODE(k) AS o FROM t GROUP BY k", 1)
+            .bind(session._context)
+            .plan()
+        )
+        asked = plan.decided
+        stored = plan.run(system(), lambda share: None)
         assert len(stored) <= asked.largest_payload
         monkeypatch.setattr(discreet.session.sql_question, "LONGEST_PAYLOAD", asked.largest_payload - 1)
         with pytest.raises(dc.Unsupported, match="more than"):

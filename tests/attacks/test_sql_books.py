@@ -30,6 +30,7 @@ import discreet.session.sql_question
 from discreet.core.events import Pure
 from discreet.ledger import Ledger
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.measuring import planner
 from discreet.sql.measuring.measurement import Measurement
@@ -89,10 +90,10 @@ def test_the_same_question_in_other_words_is_paid_for_once() -> None:
 def test_another_question_is_never_answered_from_its_neighbours_answer() -> None:
     with opened(ROWS, **FACTS) as session:
         for epsilon in ("1", "1.0000000001"):
-            asked = [session._question(text, epsilon, None).identity for text in (COUNT, *OTHER)]
+            asked = [SQL(text, epsilon).bind(session._context).parsed.identity for text in (COUNT, *OTHER)]
             for (one, first), (other, second) in combinations(enumerate(asked), 2):
                 assert first != second, (one, other)
-        one, other = (session._question(COUNT, epsilon, None).identity for epsilon in (1, "1.0000000001"))
+        one, other = (SQL(COUNT, epsilon).bind(session._context).parsed.identity for epsilon in (1, "1.0000000001"))
         assert one != other
 
 

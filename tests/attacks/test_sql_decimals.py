@@ -19,6 +19,7 @@ from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import largest_cuts, opened
 
 import discreet as dc
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.statement.results import Groups
 
@@ -41,7 +42,7 @@ def sold(discounts: list[str], prices: list[Decimal]) -> pa.Table:
 def total(data: Any, question: str) -> Fraction:
     """The first sum of a question without noise, from which nothing was clipped."""
     with opened(data, bounds={"price": (0, 105_000), "discount": (0, "0.1")}) as session:
-        asked = session._ask(question, 1, None)
+        asked = SQL(question, 1).bind(session._context).plan().decided
         measurement = asked.measurement
         groups = Groups.read(session._engine.run(asked.statement), 0, measurement.statistics, True)
         steps = measurement.totals(groups, [()], largest_cuts(measurement))[0][0]

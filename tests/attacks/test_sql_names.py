@@ -18,6 +18,7 @@ from tests.attacks.sql_neighbours import Exact, exact, opened, strain
 
 import discreet as dc
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import G, H
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "b.x": (0, 10)}, "values": {"s": ["p", "q"], "b.s": ["p", "q"]}}
@@ -127,7 +128,12 @@ def test_a_key_that_only_the_copies_of_a_row_have_stays_below_the_threshold() ->
 def test_a_value_that_only_the_copies_of_a_row_have_is_hardly_named() -> None:
     frames = {"b": {"z": ["alone"]}}
     with opened({"z": ["alone"]}, dc.Row(), private=frames) as session:
-        found = session._ask("SELECT MODE(z) AS m FROM (SELECT z FROM t UNION ALL SELECT z FROM b) AS u", 1, None)
+        found = (
+            SQL("SELECT MODE(z) AS m FROM (SELECT z FROM t UNION ALL SELECT z FROM b) AS u", 1)
+            .bind(session._context)
+            .plan()
+            .decided
+        )
     plan = found.measurement.quantiles
     assert plan is not None
     # The odds of a value with two rows, both of one unit, over those of naming none: at most δ.
@@ -153,11 +159,13 @@ def test_synthetic_rows_and_functions_know_of_copies_too() -> None:
     listed = {"values": {"s": ["p", "q"], "b.s": ["p", "q"]}}
     united = "SELECT s FROM t UNION ALL SELECT s FROM b"
     with opened({"s": ["p", "q"]}, dc.Row(), private={"b": {"s": ["p"]}}, **listed) as session:
-        alone, both = (session.price_synthesis(text, epsilon=1, method="mwem") for text in ("SELECT s FROM t", united))
+        alone, both = (
+            session.price(dc.SyntheticRows(text, epsilon=1, method="mwem")) for text in ("SELECT s FROM t", united)
+        )
         assert "2 private tables" in both.plan
         assert both.errors[0].noise > alone.errors[0].noise * 1.9
         with pytest.raises(Unsupported, match="disjoint"):
-            session.price_estimate(len, united, epsilon=1, bounds=(0, 10))
+            session.price(dc.Estimate(len, united, epsilon=1, bounds=(0, 10)))
 
 
 @pytest.mark.parametrize("way", ["twice", "hard_link", "symbolic_link", "folder", "frame"])

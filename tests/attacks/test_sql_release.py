@@ -31,6 +31,7 @@ from discreet.accounting import account
 from discreet.core.events import Composed
 from discreet.noise import Entropy
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import G, H
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -254,7 +255,7 @@ def test_what_is_charged_is_what_the_noise_that_was_drawn_costs(budget: Any, nei
     facts: dict[str, Any] = {"values": {"k": [*"abcdefghij"]}, "bounds": {"v": (0, 9)}, "budget": budget}
     with opened(people(3) | {"v": np.arange(6.0)}, unit, **facts) as session:
         for question in (BY_KEY, "SELECT k, AVG(v) AS m, MEDIAN(v) AS q FROM t GROUP BY k", COUNT):
-            asked = session._ask(question, 2, None)
+            asked = SQL(question, 2).bind(session._context).plan().decided
             spent = account(Composed(asked.measurement.events), type(budget), **_delta(budget))
             assert spent.epsilon <= 2
             measurement = asked.measurement

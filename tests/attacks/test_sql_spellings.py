@@ -18,6 +18,7 @@ from tests.attacks.sql_neighbours import opened
 from tests.engines.contract import DUCKDB, PLACES, POSTGRESQL, SPARK, Corpus, Place, statement_for
 
 from discreet.engines.postgres.catalog import reading
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
 from discreet.sql.statement.histograms import Histograms
@@ -102,7 +103,7 @@ def test_the_sign_of_zero_says_nothing_of_anybody() -> None:
     for least in (-5e-324, 0.0):
         with opened({"who": who, "x": [least] + [0.0] * 79}, max_rows=2, types={"who": "integer", "x": "real"}) as one:
             text = "SELECT a, COUNT(*) AS n FROM (SELECT who, AVG(x) AS a FROM t GROUP BY who) GROUP BY a"
-            statement = one._ask(text, 1, None).statement
+            statement = SQL(text, 1).bind(one._context).plan().decided.statement
             shown.append({repr(row[4]) for row in one._engine.run(statement) if row[4] is not None})
     assert shown[0] == shown[1] == {"0.0"}
 

@@ -29,6 +29,7 @@ from tests.sql.test_functions import run
 import discreet as dc
 from discreet.noise import Entropy
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 
 FACTS: dict[str, Any] = {"bounds": {"x": (0, 10), "i": (0, 10)}, "values": {"s": ["a", "b", None]}}
 ODD = {
@@ -268,8 +269,8 @@ def test_nothing_about_a_table_is_read_off_its_rows() -> None:
     for side in sides:
         with opened(side, **FACTS) as session:
             quotes = [session.price(question, epsilon=1) for question in QUESTIONS]
-            asked = [session._ask(question, 1, None) for question in QUESTIONS]
-            known = [session._question(question, 1, None).identity for question in QUESTIONS]
+            asked = [SQL(question, 1).bind(session._context).plan().decided for question in QUESTIONS]
+            known = [SQL(question, 1).bind(session._context).parsed.identity for question in QUESTIONS]
             told.append((session._catalog, quotes, known, [(a.statement, a.listed) for a in asked]))
     assert all(one == told[0] for one in told)
 

@@ -35,6 +35,7 @@ from discreet.engines.engine import Engine
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.spark.engine import Spark
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
 
@@ -149,7 +150,7 @@ def _planned(corpus: Corpus) -> list[tuple[str, Any]]:
         with closing(Session(engine, corpus.catalog, unit, BUDGET, None, "corpus", ["corpus"], None, None)) as session:
             for text in corpus.questions:
                 try:
-                    found.append((text, session._ask(text, 1, None)))
+                    found.append((text, SQL(text, 1).bind(session._context).plan().decided))
                 except DiscreetError:
                     continue
     return found

@@ -22,6 +22,7 @@ from tests.sql.worlds import ODD_INTEGERS, ODD_REALS, ODD_TEXTS, World
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
 from discreet.engines.engine import Engine
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 
 OTHERS = [place for place in PLACES if place is not DUCKDB]
@@ -87,7 +88,7 @@ def test_random_questions_have_the_same_totals_and_are_bounded_as_they_should(pl
 def asked(session: Any, text: str, epsilon: Any) -> Any:
     """The plan, or None where the question is refused."""
     try:
-        return session._ask(text, epsilon, None)
+        return SQL(text, epsilon).bind(session._context).plan().decided
     except DiscreetError:
         return None
 

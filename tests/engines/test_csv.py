@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 import discreet as dc
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.csv_records import Csv
+from discreet.estimation.question import Estimate
 from discreet.robust import Limits
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 
 SUM = "SELECT SUM(x) AS s FROM v"
 
@@ -81,8 +84,8 @@ def test_synthetic_rows_and_functions_know_how_a_file_is_read(tmp_path: Path) ->
             session.synthesize(["x"], epsilon=1, bins={"x": 4})
             spent.append(session.spent.epsilon)
             given = (1, (0, 10), None, 2, 1, None, 5, "numpy", Limits(trusted=True))
-            request = session._function(_mean, ["x"], *given)
-            estimates.add(request.purchase(session._sources(request.rows.relation), "drawn").identity)
+            bound = Estimate(_mean, ["x"], *given).bind(session._context)
+            estimates.add(replace(bound, number="drawn").identity)
     assert spent == [1, 2, 2]
     assert len(estimates) == 2
 
@@ -92,7 +95,7 @@ def _mean(rows: Any) -> float:
 
 
 def _relation(session: Session) -> Any:
-    return session._question(SUM, 1, None).query.aggregate.input
+    return SQL(SUM, 1).bind(session._context).parsed.query.aggregate.input
 
 
 def test_what_the_file_says_itself_is_no_other_question(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import EngineUnavailable, InvalidArgument, Unsupported
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
 from discreet.engines.warehouses.engine import Ibis, address_of
+from discreet.session.sql import SQL
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.functions.registry import call, render
@@ -199,7 +200,7 @@ def test_duckdb_of_others_is_refused_and_what_to_give_instead_works(file: str, t
     backend.disconnect()
     instead = rows if file == ":memory:" else path
     with dc.connect(instead, table="visits", ledger=tmp_path / "other", **FACTS) as session:
-        asked = session._ask("SELECT SUM(cost) AS s FROM visits", 1, None)
+        asked = SQL("SELECT SUM(cost) AS s FROM visits", 1).bind(session._context).plan().decided
         summed = asked.measurement.statistics[0]
         assert session._engine.run(asked.statement)[0][4] == 40 / summed.step * summed.fineness
 

@@ -16,6 +16,7 @@ import discreet as dc
 from discreet.core.errors import InvalidArgument
 from discreet.engines.warehouses.dialect import WAREHOUSES
 from discreet.engines.warehouses.engine import Ibis
+from discreet.session.sql import SQL
 
 FACTS: dict[str, Any] = {"unit": "who", "budget": dc.ApproxDP(10, "1e-6")}
 
@@ -64,7 +65,7 @@ def test_groups_that_differ_by_nanoseconds_are_one_group(name: str, tmp_path: Pa
     con.execute("ALTER TABLE fine.visits ADD COLUMN seen TIMESTAMP_NS")
     con.execute("UPDATE fine.visits SET seen = make_timestamp_ns(1577836800000000000 + rowid % 400)")
     with dc.connect(Warehouse(name), table=place, ledger=tmp_path / "books", **FACTS) as session:
-        asked = session._ask("SELECT seen, COUNT(*) AS n FROM visits GROUP BY seen", 1, None)
+        asked = SQL("SELECT seen, COUNT(*) AS n FROM visits GROUP BY seen", 1).bind(session._context).plan().decided
         rows = [row for row in session._engine.run(asked.statement) if row[0] == 0]
     assert [row[5] for row in rows] == [1000]
 

@@ -16,6 +16,7 @@ from tests.sql.hostile import CODES, ODD, QUESTIONS, ROOM, VISITS, asked, catalo
 import discreet as dc
 from discreet.core.errors import InvalidArgument
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table, folded
 
 STEWARDS = ("visits", *VISITS, "codes", *CODES)
@@ -62,7 +63,9 @@ def answers(place: Place, schema: str, stewards: tuple[str, ...]) -> list[Counte
         unit = dc.User(stewards[1])
         with closing(Session(engine, known, unit, BUDGET, None, "names", ["names"], None, None)) as session:
             for question in QUESTIONS:
-                found.append(totals(engine, session._ask(asked(question, PLAIN, stewards), 1, None)))
+                found.append(
+                    totals(engine, SQL(asked(question, PLAIN, stewards), 1).bind(session._context).plan().decided)
+                )
     return found
 
 
@@ -82,9 +85,9 @@ def test_products_of_columns_called_like_ours_do_not_overflow_for_one_person() -
         POSTGRESQL.engine("names_overflow", known, rows(STEWARDS)) as engine,
         closing(Session(engine, known, dc.User("who"), BUDGET, None, "names", ["names"], None, None)) as session,
     ):
-        plain = totals(engine, session._ask(asked(question, PLAIN), 1, None))
+        plain = totals(engine, SQL(asked(question, PLAIN), 1).bind(session._context).plan().decided)
         for pair in (("discreet a", "discreet b"), ("discreet b", "discreet a"), ("discreet v", "discreet rows")):
-            hostile = session._ask(asked(question, [*pair, *PLAIN[2:]]), 1, None)
+            hostile = SQL(asked(question, [*pair, *PLAIN[2:]]), 1).bind(session._context).plan().decided
             assert totals(engine, hostile) == plain
 
 

@@ -22,6 +22,7 @@ from discreet.engines.postgres import addresses as postgres_addresses
 from discreet.engines.postgres import engine as postgres
 from discreet.engines.postgres.engine import Postgres
 from discreet.ledger import Ledger
+from discreet.session.sql import SQL
 
 SLOW = "SELECT COUNT(*) FROM generate_series(1, 100000000) AS a"
 VISITS = {"patient": "int4", "age": "int2", "cost": "numeric(10,2)", "city": "varchar(20)", "day": "date"}
@@ -126,7 +127,7 @@ def test_types_are_those_of_the_catalogs(tmp_path: Path) -> None:
         running().url(), **facts(tmp_path, table="hospital.kinds", unit="a", bounds={"d": (0, 9)}, values={})
     ) as s:
         for text in ("SUM(d)", "COUNT(b)", "COUNT(h)", "COUNT(p)", "COUNT(CAST(d AS BIGINT))"):
-            assert s._engine.run(s._ask(f"SELECT {text} AS m FROM kinds", 1, None).statement)
+            assert s._engine.run(SQL(f"SELECT {text} AS m FROM kinds", 1).bind(s._context).plan().decided.statement)
 
 
 def test_units_are_told_apart_exactly() -> None:

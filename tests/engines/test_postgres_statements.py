@@ -17,6 +17,7 @@ from tests.sql.worlds import World
 import discreet as dc
 from discreet.core.errors import DiscreetError
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 
 QUESTIONS = 30
 
@@ -24,7 +25,7 @@ QUESTIONS = 30
 def asked(session: Session, text: str, epsilon: Any) -> Any:
     """The plan, or None where the question is refused."""
     try:
-        return session._ask(text, epsilon, None)
+        return SQL(text, epsilon).bind(session._context).plan().decided
     except DiscreetError:
         return None
 

@@ -13,6 +13,7 @@ from tests.ledger import servers
 
 import discreet as dc
 from discreet.session.session import Session
+from discreet.synthesis.question import SyntheticRows
 
 TYPES = {"who": pa.int64(), "town": pa.string(), "age": pa.int64(), "cost": pa.float64(), "day": pa.date32()}
 ON_A_SERVER = {"who": "int8", "town": "text", "age": "int8", "cost": "float8", "day": "date"}
@@ -67,7 +68,7 @@ def counts(session: Session) -> dict[str, Any]:
     found = {}
     for name, (what, bins) in REQUESTS.items():
         for limit in (None, 2):
-            asked = session._requested(what, 1, None, None, bins, limit, 0)
+            asked = SyntheticRows(what, 1, None, None, bins, limit, 0).bind(session._context).request
             found[f"{name} of at most {limit}"] = asked.histogram(session._engine)
     return found
 

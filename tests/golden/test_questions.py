@@ -17,12 +17,14 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.ledger import Ledger
 from discreet.session import session
 from discreet.session import sql_question as asked
-from discreet.session.sql_question import Question
+from discreet.session.sql import SQL
+from discreet.session.sql_question import Parsed
 from discreet.sql.analysis.canonical import canonical
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.measuring import planner
 from discreet.sql.parsing.select import parse
 from discreet.synthesis import request
+from discreet.synthesis.question import SyntheticRows
 
 HERE = Path(__file__).parent
 GOLDEN = json.loads((HERE / "questions.json").read_text())
@@ -40,10 +42,10 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def question(golden: dict[str, str], epsilon: Fraction | None = None) -> Question:
+def question(golden: dict[str, str], epsilon: Fraction | None = None) -> Parsed:
     query = parse(golden["text"], CATALOGS[golden["catalog"]])
     price = Fraction(golden["epsilon"]) if epsilon is None else epsilon
-    return Question(query, SOURCES, price, None, 1, BUDGETS[golden["budget"]], DuckDB().dialect)
+    return Parsed(query, SOURCES, price, None, 1, BUDGETS[golden["budget"]], DuckDB().dialect)
 
 
 def test_questions_keep_their_identities_of_both_formats() -> None:
@@ -73,9 +75,9 @@ def test_what_is_declared_or_asked_otherwise_is_another_question() -> None:
     identities = {question(GOLDEN[1]).identity, question(GOLDEN[1], Fraction(1, 2)).identity}
     one = question(GOLDEN[1])
     identities |= {
-        Question(one.query, {"sites": "elsewhere"}, one.epsilon, None, 1, one.budget, one.dialect).identity,
-        Question(one.query, SOURCES, one.epsilon, None, 2, one.budget, one.dialect).identity,
-        Question(one.query, SOURCES, None, Fraction(1, 3), 1, one.budget, one.dialect).identity,
+        Parsed(one.query, {"sites": "elsewhere"}, one.epsilon, None, 1, one.budget, one.dialect).identity,
+        Parsed(one.query, SOURCES, one.epsilon, None, 2, one.budget, one.dialect).identity,
+        Parsed(one.query, SOURCES, None, Fraction(1, 3), 1, one.budget, one.dialect).identity,
         question(GOLDEN[1] | {"catalog": "few"}).identity,
         question(GOLDEN[1] | {"catalog": "rows"}).identity,
     }
@@ -124,7 +126,7 @@ def test_another_planner_leaves_stored_answers_free_and_readable(
         return plan(tuple(statistic.plain for statistic in statistics), **given | {"whole": True})
 
     monkeypatch.setattr(asked, "plan", another)
-    fresh = opened._question(texts[0], "0.9", None).planned()
+    fresh = SQL(texts[0], "0.9").bind(opened._context).parsed.planned()
     assert [to_json(event) for event in fresh.measurement.events] != before[0].certificate["events"]
     after = [opened.sql(text, epsilon="0.9") for text in texts]
     assert opened.spent == spent
@@ -145,4 +147,4 @@ def test_another_choice_of_mechanism_leaves_stored_rows_free_and_readable(
     assert opened.spent == spent
     assert (after.rows, after.errors, after.certificate) == (before.rows, before.errors, before.certificate)
     assert after.report() == before.report()
-    assert opened.price_synthesis(["city", "grade"], epsilon="0.9").plan != before.certificate["plan"]
+    assert opened.price(SyntheticRows(["city", "grade"], epsilon="0.9")).plan != before.certificate["plan"]

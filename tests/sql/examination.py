@@ -24,7 +24,9 @@ from discreet.adversary.session_audit.replay import answered
 from discreet.adversary.session_audit.sensitivity import CheckFailed, moved, weighed_cells
 from discreet.core.errors import BudgetExceeded, DiscreetError
 from discreet.noise import Entropy
+from discreet.session import sql
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.answers.answer import Answer
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.measuring.modes import Mode
@@ -86,7 +88,7 @@ class Examination:
 
     def _plan(self, asked: Question) -> str:
         try:
-            planned = self.session._ask(asked.text, asked.epsilon, None)
+            planned = SQL(asked.text, asked.epsilon).bind(self.session._context).plan().decided
         except Exception as error:
             return f"\nrefused: {error!r}"
         return f"\n{planned.words}\n{planned.statement}"
@@ -94,7 +96,7 @@ class Examination:
     def _examined(self, asked: Question, number: int, checks: Sequence[Check]) -> None:
         planned: Any = None
         try:
-            planned = self.session._ask(asked.text, asked.epsilon, None)
+            planned = SQL(asked.text, asked.epsilon).bind(self.session._context).plan().decided
         except DiscreetError:
             self.seen["refused questions"] += 1
         if asked.refused and planned is not None:
@@ -117,7 +119,7 @@ class Examination:
     def _same_words(self, asked: Question, planned: Any) -> None:
         """Plan, price and statement follow from what is declared alone."""
         try:
-            theirs = self.others[0]._ask(asked.text, asked.epsilon, None)
+            theirs = SQL(asked.text, asked.epsilon).bind(self.others[0]._context).plan().decided
         except DiscreetError as error:
             if planned is not None:
                 raise CheckFailed("shape", f"a neighbour refuses it: {error}") from None
@@ -241,6 +243,6 @@ class Examination:
 def measured(session: Session, planned: Any) -> Groups:
     """What the engine gave for a planned question, just before noise is added."""
     try:
-        return session._measured(planned)
+        return sql.measured(planned, session._engine)
     except Exception as error:
         raise CheckFailed("shape", "the engine failed") from error

@@ -16,7 +16,7 @@ from discreet.core.units import Row, User
 from discreet.mechanisms import SparseVector
 from discreet.noise import Entropy
 from discreet.session.session import Session
-from discreet.sql.answers.answer import assemble
+from discreet.session.sql import SQL
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.functions.ranges import Interval, hull
@@ -148,7 +148,7 @@ def run_before_charge() -> Any:
     original = Session.sql
 
     def sql(self: Session, text: str, **given: Any) -> Any:
-        self._engine.run(self._ask(text, given["epsilon"], None).statement)
+        self._engine.run(SQL(text, given["epsilon"]).bind(self._context).plan().statement)
         return original(self, text, **given)
 
     return patch.object(Session, "sql", sql)
@@ -156,9 +156,8 @@ def run_before_charge() -> Any:
 
 def nothing_charged() -> Any:
     def sql(self: Session, text: str, *, epsilon: Any, test_entropy: Entropy) -> Any:
-        asked = self._ask(text, epsilon, None)
-        payload = self._run(asked, test_entropy)
-        return assemble(asked.query, asked.sums, asked.measurement, payload, asked.loss, {})
+        plan = SQL(text, epsilon).bind(self._context).plan()
+        return plan.read(plan.run(test_entropy, lambda share: None))
 
     return patch.object(Session, "sql", sql)
 

@@ -26,6 +26,7 @@ from discreet.core.losses import ApproxDP
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.mechanisms import Staircase
 from discreet.noise import Entropy
+from discreet.session.sql import SQL, measured
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.declared_values import (
     MOST_VALUES,
@@ -124,7 +125,7 @@ def strains(name: str, questions: list[str]) -> list[float]:
     """For each question the most by which an outcome became likelier, over what its sums of values may cost."""
     unit = "who" if "person" in name else None
     with opened(TWO, **FACTS | UNITS[name]) as session:
-        asked = [session._ask(question, EPSILON, None) for question in questions]
+        asked = [SQL(question, EPSILON).bind(session._context).plan().decided for question in questions]
     found = [found_in(data, unit, asked) for data in neighbours("replaced" in name, unit is not None)]
     pairs = zip(questions, asked, *found, strict=True)
     return [likelier(one.measurement, *groups) / allowed(question) for question, one, *groups in pairs]
@@ -223,11 +224,11 @@ def test_intervals_hold_the_truth_at_their_level(level: float) -> None:
         assert held() >= least
     original = Measurement.law
     with many() as session:
-        asked = session._ask(BY_K, 2, None)
+        asked = SQL(BY_K, 2).bind(session._context).plan().decided
         noisy = asked.measurement.release
         # Noise for half of ε under intervals for all of it.
         with patch.object(Measurement, "law", lambda self, s: noise(original(self, s).epsilon / 2, s.additions)):
-            wider = noisy(session._groups(asked, asked.statement), asked.listed, Entropy.for_tests(2))
+            wider = noisy(measured(asked, session._engine), asked.listed, Entropy.for_tests(2))
     reach = noise(Fraction(2), (0, 1, 20)).accuracy(1 - level) * 500
     assert (np.abs(wider.sums[:, 0] - TRUTH) <= reach).sum() < least
 

@@ -23,13 +23,16 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.engines.spark.dialect import SparkDialect
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
+from discreet.estimation.question import Estimate
 from discreet.noise import Entropy
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table, folded
 from discreet.sql.plan import Ref, Scan
 from discreet.sql.statement.dialect import DUCKDB
 from discreet.sql.statement.naming import Name, Names, check_names, renamed
 from discreet.sql.statement.selection import Selection, text_of
+from discreet.synthesis.question import SyntheticRows
 
 EXAMPLES = whole_or_share(100, 10)
 STEWARDS = ("visits", *VISITS, "codes", *CODES)
@@ -64,7 +67,7 @@ def session(known: Catalog = KNOWN) -> Iterator[Session]:
 
 def written(opened: Session, question: str) -> dict[str, str]:
     """By dialect, the statement, or the refusal without the names in it."""
-    plan = opened._ask(question, 1, None)
+    plan = SQL(question, 1).bind(opened._context).plan().decided
     statements = {}
     for name, dialect in DIALECTS.items():
         try:
@@ -132,10 +135,12 @@ def test_an_analysts_names_change_nothing_for_synthetic_rows_and_estimates(
         " JOIN (SELECT {code} AS {5} FROM {codes}) AS {6} ON {6}.{5} = {4}.{1}"
     )
     texts = [asked(question, chosen) for chosen in (PLAIN, names)]
-    plain, hostile = (opened._requested(text, 1, None, None, {}, 3).statement for text in texts)
+    plain, hostile = (
+        SyntheticRows(text, 1, bins={}, max_rows=3).bind(opened._context).request.statement for text in texts
+    )
     assert plain == hostile
     how = (1, (0, 9), None, 10, 1, None, None, "numpy", None)
-    plain, hostile = (opened._function(len, text, *how).statement for text in texts)
+    plain, hostile = (Estimate(len, text, *how).bind(opened._context).request.statement for text in texts)
     assert plain == hostile
 
 
@@ -146,7 +151,7 @@ def test_a_statement_has_a_stewards_names_only_where_a_table_is_scanned(ours: li
     stewards = data.draw(distinct(allowed, len(STEWARDS)))
     with session(catalog(stewards)) as made:
         question = data.draw(st.sampled_from(QUESTIONS))
-        statement = made._ask(asked(question, PLAIN, stewards), 1, None).statement
+        statement = SQL(asked(question, PLAIN, stewards), 1).bind(made._context).plan().decided.statement
     tree = sqlglot.parse_one(statement, dialect="duckdb")
     scanned = stewards if "{codes}" in question else stewards[: 1 + len(VISITS)]
     theirs = {folded(name) for name in scanned}

@@ -15,6 +15,7 @@ from tests.sql.worlds import World
 
 from discreet.adversary.session_audit.sensitivity import CheckFailed
 from discreet.core.errors import DiscreetError
+from discreet.session.sql import SQL
 
 WORLDS, QUESTIONS = 50, whole_or_share(200, 40)
 ASKED_WORLDS = whole_or_share(WORLDS, 20)
@@ -92,7 +93,7 @@ def test_questions_use_all_of_the_grammar_and_most_are_answered() -> None:
         for number in range(100):
             asked = question(world, number)
             try:
-                session._ask(asked.text, asked.epsilon, None)
+                SQL(asked.text, asked.epsilon).bind(session._context).plan()
             except DiscreetError:
                 used["refused"] += 1
             else:

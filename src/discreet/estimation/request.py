@@ -21,7 +21,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from discreet.charging.purchase import Purchase
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
@@ -157,10 +156,10 @@ class Request:
         asked = (self.function, self.aggregator.size, self.form, limits, self.packed, hidden)
         return Workers(*asked, confined=confined, trial=trial)
 
-    def purchase(self, sources: Mapping[str, str], number: str) -> Purchase:
-        """What is bought; `number`, drawn for each asking, tells it from all others."""
+    def identity(self, sources: Mapping[str, str], number: str) -> str:
+        """What is asked and declared; `number`, drawn for each asking, tells it from all others."""
         keys = tuple(Named(one.label, one.expression) for one in self.rows.visible)
-        identity = {
+        asked = {
             "format": FORMAT,
             "kind": "estimate",
             "rows": canonical(Aggregate(self.rows.relation, keys, ())),
@@ -169,8 +168,7 @@ class Request:
             "sources": dict(sources),
             "number": number,
         }
-        text = f"estimate of {self.name} on {self.text}"
-        return Purchase(json.dumps(identity, sort_keys=True), text, self.words, self.events, self.loss)
+        return json.dumps(asked, sort_keys=True)
 
     @property
     def errors(self) -> tuple[Expected, ...]:

@@ -35,7 +35,7 @@ from discreet.robust.stability import Unstable
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
 
-__all__ = ["Estimate", "assembled", "released"]
+__all__ = ["Estimation", "assembled", "released"]
 
 MOMENTS: dict[Type, str] = {"date": "s", "timestamp": "us"}
 """To what dates and times are exact."""
@@ -43,7 +43,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimation:
     """What a function gives on private rows, nearly: a number, an array of them, a label, or `Unstable`.
 
     `private` is False when the noise came from a test seed: such an estimate carries no guarantee at all.
@@ -121,7 +121,7 @@ def released(
     return json.dumps(kept).encode()
 
 
-def assembled(request: Request, payload: bytes) -> Estimate:
+def assembled(request: Request, payload: bytes) -> Estimation:
     """What is shown, from what is stored; it has no certificate yet."""
     kept, aggregator = json.loads(payload), request.aggregator
     if isinstance(aggregator, Centre):
@@ -129,7 +129,7 @@ def assembled(request: Request, payload: bytes) -> Estimate:
     else:
         value = Unstable(request.loss) if kept["label"] is None else read(kept["label"].encode())
         release = Release(value, request.loss, request.events, None, kept["private"])
-    return Estimate(release.values, request.names, request.loss, request.words, release, {}, kept["private"])
+    return Estimation(release.values, request.names, request.loss, request.words, release, {}, kept["private"])
 
 
 def column_of(values: Sequence[Any], kind: Type) -> np.ndarray[Any, np.dtype[Any]]:

@@ -25,46 +25,46 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import finalize
 
 from discreet.charging import remaining as allowance
-from discreet.charging.purchase import FAILED, Counter, Listener, Purchase
+from discreet.charging.purchase import FAILED, Bought, Counter, Listener, Purchase
+from discreet.charging.question import Bound, Context, Plan, Question, Shown
 from discreet.charging.quote import Quote
 from discreet.charging.signing_keys import Custody
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Exactable, positive
+from discreet.core.exact import Exactable
 from discreet.core.forks import Home, folder
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
-from discreet.ledger import Charge, Ledger, Standing
-from discreet.noise.entropy import Entropy, for_release, system
+from discreet.ledger import Ledger, Standing
+from discreet.noise.entropy import Entropy, for_release
 from discreet.session.books import files_apart, opened_account
-from discreet.session.sql_question import Asked, Question, Reading, spendable
-from discreet.sql.answers.answer import Answer, pack, plan_of
+from discreet.session.sql import SQL
+from discreet.sql.answers.answer import Answer
 from discreet.sql.answers.html import session_html
 from discreet.sql.catalog import Catalog
 from discreet.sql.decimals import Decimals
 from discreet.sql.functions.registry import cast
-from discreet.sql.measuring.planner import Budget, loss_of
-from discreet.sql.parsing.select import parse
+from discreet.sql.measuring.planner import Budget
 from discreet.sql.plan import Named, Project, Ref, Relation, Scan
 from discreet.sql.relations import tables_in
 from discreet.sql.statement.naming import renamed
-from discreet.sql.statement.results import Groups
 from discreet.sql.statement.selection import Selection
 
 if TYPE_CHECKING:
     from discreet.estimation.request import Ends
-    from discreet.estimation.request import Request as Function
-    from discreet.estimation.result import Estimate
+    from discreet.estimation.result import Estimation
     from discreet.robust.sandbox.workers import Form, Limits
     from discreet.synthesis.columns import Bins
-    from discreet.synthesis.request import Request, Wanted
+    from discreet.synthesis.request import Wanted
     from discreet.synthesis.result import Synthesis
+
+Result = TypeVar("Result", bound=Shown)
 
 __all__ = ["Quote", "Session"]
 
@@ -161,23 +161,74 @@ class Session:
         """The most that one more question may cost; several smaller ones may cost more together."""
         return allowance.remaining(self._ledger, self._account, self._budget)
 
-    def price(self, text: str, *, epsilon: Exactable | None = None, error: Exactable | None = None) -> Quote:
+    def price(
+        self, question: str | Question[Any], *, epsilon: Exactable | None = None, error: Exactable | None = None
+    ) -> Quote:
         """The cost of a question, nothing if it is stored, and how good its answer will be; nothing is spent.
 
-        Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
+        A text is SQL, for `epsilon`; instead of that, `error` names the mean absolute error that no count or sum shall
+        exceed. Other questions, as `SyntheticRows` or `Estimate`, have all that in them.
         """
-        question = self._question(text, epsilon, error)
-        asked = question.planned().prepared()
-        asked.check(self._engine.prepare)
-        fits = self._ledger.fits(self._account, asked.measurement.events)
-        known = self._counter.stored(question.identity)
-        known = known or (question.former(asked, self._counter.stored) or (None, None))[1]
-        told = (asked.words, asked.errors, fits, asked.statement)
-        return self._quoted(Quote(asked.epsilon, asked.loss, asked.measurement.events, *told), known)
-
-    def _quoted(self, quote: Quote, known: Charge | None) -> Quote:
-        """The quote, or if an outcome is stored already, what that is and what was paid for it."""
+        if isinstance(question, str):
+            question = SQL(question, epsilon, error)
+        elif epsilon is not None or error is not None:
+            remedy = f"write {type(question).__name__}(…, epsilon=…)"
+            raise InvalidArgument("epsilon, error", (epsilon, error), "part of the question", remedy)
+        bound = self._bind(question)
+        plan = bound.plan()
+        plan.check()
+        fits = self._ledger.fits(self._account, plan.events)
+        former = (identity for identity, _ in bound.formers(plan))
+        known = self._counter.stored(bound.identity) or self._counter.stored(*former)
+        price = (plan.epsilon, plan.loss, plan.events, plan.words, plan.errors, fits)
+        quote = Quote(*price, plan.statement, plan.columns, plan.notes())
         return quote if known is None else quote.settled(known.events, self._budget, known.payload == FAILED)
+
+    def ask(
+        self,
+        question: Question[Result],
+        *,
+        progress: Callable[[float], None] | None = None,
+        test_entropy: Entropy | None = None,
+    ) -> Result:
+        """What is released for a question of any kind, charged before the data is touched; what is stored is free.
+
+        `progress` is told how much is done, in the same steps whatever the data.
+        """
+        source, listener = for_release(test_entropy), Listener(progress)
+        bound = self._bind(question)
+        identity, plan = bound.identity, None
+        bought = self._counter.recalled(identity) if source.private else None
+        if bought is None:
+            identity, plan, bought = self._planned(bound, source.private)
+        shown: Callable[[bytes], Result] | None = None if plan is None else cache(plan.read)
+        if bought is None:
+            assert plan is not None
+            assert shown is not None
+            plan.check()
+            purchase = _purchase(identity, plan, source.private)
+            with plan.ready() as run:
+                measure = partial(listener.during, partial(run, source, listener))
+                bought = self._counter.bought(purchase, measure, shown)
+            plan = plan if bought.charge.own else None
+        if plan is None or shown is None:  # read as it was released, perhaps by another version
+            plan = bound.recalled(bought.payload, bought.charge.events)
+            shown = plan.read
+        listener.heard()
+        release = shown(bought.payload)
+        if not source.private:
+            return release
+        certificate = self._counter.certificate(_purchase(identity, plan), bought, release)
+        return replace(release, certificate=certificate)
+
+    def _planned(self, bound: Bound[Result], private: bool) -> tuple[str, Plan[Result], Bought | None]:
+        """A question that is not stored as it is known now: its plan, or what earlier versions stored of it."""
+        plan = bound.plan()
+        for identity, former in bound.formers(plan) if private else ():
+            bought = self._counter.recalled(identity)
+            if bought is not None:
+                return identity, former, bought
+        return bound.identity, plan, None
 
     def sql(
         self,
@@ -191,29 +242,7 @@ class Session:
 
         Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
         """
-        question, source = self._question(text, epsilon, error), for_release(test_entropy)
-        shown: Callable[[bytes], Answer] = cache(lambda payload: reading.answer(query, payload, purchase.loss))
-        bought = self._counter.recalled(question.identity) if source.private else None
-        query, identity, former = question.query, question.identity, None
-        if bought is None:
-            asked = question.planned().prepared()
-            former = question.former(asked, self._counter.recalled) if source.private else None
-            if former is not None:
-                asked, bought = former
-                query, identity = asked.query, asked.former_identity
-            reading = asked.reading
-            purchase = Purchase(identity, text, asked.words, asked.measurement.events, asked.loss)
-        if bought is None:
-            asked.check(self._engine.prepare)
-            wanted = purchase if source.private else purchase.seeded()
-            bought = self._counter.bought(wanted, lambda: self._run(asked, source), shown)
-        if former is None and not bought.charge.own:  # read as it was released, perhaps by another version
-            reading, events = Reading.of(query, plan_of(bought.payload)), bought.charge.events
-            purchase = Purchase(identity, text, reading.words, events, loss_of(events, self._budget))
-        answer = shown(bought.payload)
-        if not source.private:
-            return answer
-        return replace(answer, certificate=self._counter.certificate(purchase, bought, answer))
+        return self.ask(SQL(text, epsilon, error), test_entropy=test_entropy)
 
     def synthesize(
         self,
@@ -238,51 +267,10 @@ class Session:
         what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
         by default about as many as there are; `progress` is told how much is done.
         """
-        from discreet.synthesis.result import assembled, checked, plan_of, released
+        from discreet.synthesis.question import SyntheticRows
 
-        request = self._requested(what, epsilon, workload, method, bins, max_rows, check)
-        source = for_release(test_entropy)
-        wanted, listener = checked(rows), Listener(progress)
-        sources = self._sources(request.rows.relation)
-        identity = request.identity(sources)
-        shown = cache(lambda payload: assembled(request, payload, wanted))
-        bought, former = self._counter.recalled(identity) if source.private else None, None
-        if bought is None and source.private:
-            bought = former = self._counter.recalled(request.former_identity(sources))
-            identity = identity if former is None else request.former_identity(sources)
-        purchase = request.purchase(identity)
-        if bought is None:
-            bought = self._counter.bought(
-                purchase if source.private else purchase.seeded(),
-                lambda: listener.during(lambda: released(request, self._engine, source, listener)),
-                shown,
-            )
-        if former is None and not bought.charge.own:  # read as it was released, perhaps by another version
-            request = request.recalled(plan_of(bought.payload), bought.charge.events)
-            purchase = request.purchase(identity)
-        listener.heard()
-        found = shown(bought.payload)
-        if not source.private:
-            return found
-        return replace(found, certificate=self._counter.certificate(purchase, bought, found))
-
-    def price_synthesis(
-        self,
-        what: str | Sequence[str],
-        *,
-        epsilon: Exactable,
-        workload: Wanted = None,
-        method: str | None = None,
-        bins: Bins = None,
-        max_rows: int | None = None,
-        check: Exactable = "0.1",
-    ) -> Quote:
-        """What `synthesize` would cost and do, from declared facts alone; nothing is spent."""
-        made = self._requested(what, epsilon, workload, method, bins, max_rows, check)
-        fits = self._ledger.fits(self._account, made.events)
-        price, sources = (made.loss, made.events, made.words, made.errors), self._sources(made.rows.relation)
-        known = self._counter.stored(made.identity(sources), made.former_identity(sources))
-        return self._quoted(Quote(made.epsilon, *price, fits, made.statement, made.domain.names), known)
+        question = SyntheticRows(what, epsilon, workload, method, bins, max_rows, check, rows)
+        return self.ask(question, progress=progress, test_entropy=test_entropy)
 
     def estimate(
         self,
@@ -300,7 +288,7 @@ class Session:
         limits: Limits | None = None,
         progress: Callable[[float], None] | None = None,
         test_entropy: Entropy | None = None,
-    ) -> Estimate:
+    ) -> Estimation:
         """What any function gives on private rows, nearly: run on disjoint blocks of units, its answers aggregated.
 
         `what` lists columns of the first table, or is the name of a table, or a SELECT that lists columns; the function
@@ -309,47 +297,11 @@ class Session:
         both any label. A block where it fails counts as `default`. It is charged before the data is touched, and each
         time it is asked.
         """
-        from discreet.estimation.result import assembled, released
+        from discreet.estimation.question import Estimate
 
-        request = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
-        source, listener = for_release(test_entropy), Listener(progress)
-        sources, shown = self._sources(request.rows.relation), cache(lambda payload: assembled(request, payload))
-        with request.workers(self._files()) as workers:
-            purchase = request.purchase(sources, f"{system().bits(128):032x}")
-            bought = self._counter.bought(
-                purchase if source.private else purchase.seeded(),
-                lambda: listener.during(lambda: released(request, self._engine, workers, source, listener)),
-                shown,
-            )
-        listener.heard()
-        found = shown(bought.payload)
-        if not source.private:
-            return found
-        return replace(found, certificate=self._counter.certificate(purchase, bought, found))
-
-    def price_estimate(
-        self,
-        function: Callable[[Any], Any],
-        what: str | Sequence[str],
-        *,
-        epsilon: Exactable,
-        bounds: Ends = None,
-        values: Sequence[Any] | None = None,
-        blocks: int | None = None,
-        rounds: int = 1,
-        method: str | None = None,
-        default: Any = None,
-        form: Form = "pandas",
-        limits: Limits | None = None,
-    ) -> Quote:
-        """What `estimate` would cost and do, from declared facts alone; nothing is spent. The function is run once, on
-        made-up rows: `notes` tell what it did there, and whether blocks are too few."""
-        from discreet.estimation.trial import tried
-
-        made = self._function(function, what, epsilon, bounds, values, blocks, rounds, method, default, form, limits)
-        fits = self._ledger.fits(self._account, made.events)
-        price, notes = (made.loss, made.events, made.words, made.errors), (*made.notes, *tried(made, self._files()))
-        return Quote(made.epsilon, *price, fits, made.statement, made.names, notes)
+        asked = (bounds, values, blocks, rounds, method, default, form, limits)
+        question = Estimate(function, what, epsilon, *asked)
+        return self.ask(question, progress=progress, test_entropy=test_entropy)
 
     def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
         """Columns of a table that protects nobody, as they are."""
@@ -370,43 +322,6 @@ class Session:
         rows = [path for name in private for path in self._engine.paths(name)]
         return [*rows, *self._custody.files(self._ledger)]
 
-    def _requested(self, what: str | Sequence[str], epsilon: Exactable, *asked: Any) -> Request:
-        from discreet.synthesis.request import Facts, Request
-
-        self._check_open()
-        facts = Facts(self._catalog, self._unit.changes, self._budget, self._engine.dialect)
-        request = Request.of(facts, what, spendable(epsilon), *asked)
-        self._engine.prepare(request.statement)  # what the engine cannot run is refused before anything is charged
-        return request
-
-    def _function(
-        self, function: Callable[[Any], Any], what: str | Sequence[str], epsilon: Exactable, *asked: Any
-    ) -> Function:
-        from discreet.estimation.request import Request
-
-        self._check_open()
-        engine = self._engine.dialect
-        request = Request.of(self._catalog, self._budget, engine, function, what, spendable(epsilon), *asked)
-        self._engine.prepare(request.statement)  # what the engine cannot run is refused before anything is charged
-        return request
-
-    def _run(self, asked: Asked, source: Entropy) -> bytes:
-        """The noisy sums, packed."""
-        noisy = asked.measurement.release(self._measured(asked), asked.listed, source)
-        return pack(noisy, source.private, asked.record)
-
-    def _measured(self, asked: Asked) -> Groups:
-        """What the engine gives, before any noise."""
-        groups = self._groups(asked, asked.statement)
-        # How many rows a group may have before all are read again does not depend on the question.
-        return groups if groups.exact or asked.is_wide else self._groups(asked, asked.written(wide=True))
-
-    def _groups(self, asked: Asked, statement: str) -> Groups:
-        measurement = asked.measurement
-        keys, owned = len(asked.query.aggregate.keys), measurement.weights is not None
-        found, ranked = self._engine.run(statement), len(asked.ranked)
-        return Groups.read(found, keys, measurement.statistics, owned, ranked, asked.valued)
-
     def close(self) -> None:
         """Let go of the engine and the books."""
         self._closed = True
@@ -416,19 +331,19 @@ class Session:
             closing.callback(self._ledger.close)
             closing.callback(self._engine.close)
 
-    def _ask(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Asked:
-        return self._question(text, epsilon, error).planned().prepared()
-
-    def _question(self, text: str, epsilon: Exactable | None, error: Exactable | None) -> Question:
+    def _bind(self, question: Question[Result]) -> Bound[Result]:
+        """A question about the tables of this session."""
         self._check_open()
-        if (epsilon is None) == (error is None):
-            remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
-            raise InvalidArgument("epsilon, error", (epsilon, error), "exactly one of the two", remedy)
-        query = parse(text, self._catalog)
-        given = spendable(epsilon) if error is None else None
-        wanted = None if error is None else positive("error", error)
-        sources, terms = self._sources(query.aggregate.input), (self._unit.changes, self._budget, self._engine.dialect)
-        return Question(query, sources, given, wanted, *terms, lambda: parse(text, self._catalog, doubles=True))
+        if not isinstance(question, Question):
+            remedy = "write dc.SQL(…), dc.SyntheticRows(…) or dc.Estimate(…)"
+            raise InvalidArgument("question", type(question).__name__, "a Question", remedy)
+        return question.bind(self._context)
+
+    @property
+    def _context(self) -> Context:
+        """What questions are lent."""
+        lent = (self._catalog, self._unit, self._budget, self._engine, self._sources, self._files)
+        return Context(*lent)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -444,3 +359,8 @@ class Session:
         which = self._files_apart + said.pop(first) if first in said else ""
         others = {name: self._engine.identity(name) for name in said}
         return {**others, **({first: which} if which else {})}
+
+
+def _purchase(identity: str, plan: Plan[Any], private: bool = True) -> Purchase:
+    purchase = Purchase(identity, plan.text, plan.words, plan.events, plan.loss)
+    return purchase if private else purchase.seeded()

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import to_json
-from discreet.core.exact import Exactable, positive
 from discreet.ledger.charges import LONGEST_PAYLOAD
 from discreet.sql.analysis.canonical import bounds_text, canonical
 from discreet.sql.answers.answer import Answer, assemble
@@ -32,12 +31,8 @@ from discreet.sql.statement.dialect import Dialect
 from discreet.sql.statement.layout import Weights
 from discreet.sql.statement.results import EXACT
 
-__all__ = ["Asked", "Question", "Reading", "spendable"]
+__all__ = ["Asked", "Parsed", "Reading"]
 
-Stored = TypeVar("Stored")
-
-FAINTEST = Fraction(1, 10**6)
-"""The smallest ε of a question."""
 BYTES_OF_A_SUM, BYTES_OF_A_RANK = 11, 90
 """A double in base 64; a value with its two ends, in up to 25 characters each."""
 EMBEDDED, BYTES_BESIDE = 30, 100_000
@@ -47,7 +42,7 @@ FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Question:
+class Parsed:
     """A question in SQL, as it was asked: nothing is planned yet.
 
     Its identity is what it is stored under. It says what is measured, from which tables, under which declarations and
@@ -91,15 +86,7 @@ class Question:
         found = epsilon_for(float(self.error), lambda trial: self._asked(trial, whole=True).errors)
         return self._asked(found, whole=True)
 
-    def former(self, asked: Asked, stored: Callable[[str], Stored | None]) -> tuple[Asked, Stored] | None:
-        """What books of earlier versions have of it, by `stored`, and as what it was asked there; None if nothing."""
-        for one in self._formerly(asked):
-            found = stored(one.former_identity)
-            if found is not None:
-                return one, found
-        return None
-
-    def _formerly(self, asked: Asked) -> Iterator[Asked]:
+    def formerly(self, asked: Asked) -> Iterator[Asked]:
         """As earlier versions planned it: as it is now, and where decimals are in it, with doubles in their place."""
         yield asked
         if self.in_doubles is not None and "decimal(" in asked.former_identity:
@@ -307,14 +294,6 @@ class Asked:
     def words(self) -> str:
         """The plan in words."""
         return words(self.query, self.measurement, None if self.listed is None else len(self.listed))
-
-
-def spendable(epsilon: Exactable | None) -> Fraction:
-    """The ε that a question may have."""
-    given = positive("epsilon", epsilon)
-    if given < FAINTEST:
-        raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
-    return given
 
 
 def _former_bounds(bounds: Bounds | None) -> str:

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.approximate import satisfies
-from discreet.charging.purchase import Purchase
 from discreet.core.display.numbers import rational
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, to_json
@@ -242,11 +241,11 @@ class Request:
             digest.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
         return digest.hexdigest()
 
-    def purchase(self, identity: str) -> Purchase:
-        """What is bought."""
+    @property
+    def shown_text(self) -> str:
+        """What is asked for, in words."""
         shown = "; ".join(self.labels[:20]) + ("; …" if len(self.labels) > 20 else "")
-        text = f"synthetic rows of {self.text}, good for {shown}"
-        return Purchase(identity, text, self.words, self.events, self.loss)
+        return f"synthetic rows of {self.text}, good for {shown}"
 
     @property
     def record(self) -> dict[str, Any]:

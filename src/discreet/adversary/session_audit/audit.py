@@ -42,6 +42,7 @@ from discreet.core.exact import Exactable
 from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.noise.entropy import Entropy, chosen
 from discreet.session.session import Session
+from discreet.session.sql import SQL, measured
 from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer
 from discreet.sql.catalog import Catalog
@@ -250,7 +251,7 @@ class _Replayer:
 
     def _plan(self, session: Session) -> Asked | None:
         try:
-            return session._ask(self.text, self.epsilon, None)
+            return SQL(self.text, self.epsilon).bind(session._context).plan().decided
         except DiscreetError as error:
             self.refusals.add(str(error))
             return None
@@ -278,7 +279,7 @@ class _Replayer:
 
     def _moved(self, profile: str, sessions: tuple[Session, Session], plans: tuple[Asked, Asked]) -> None:
         try:
-            before, after = (session._measured(plan) for session, plan in zip(sessions, plans, strict=True))
+            before, after = (measured(plan, session._engine) for session, plan in zip(sessions, plans, strict=True))
         except Exception:
             raise CheckFailed("shape", "the engine failed") from None
         if self.best is None:

@@ -14,6 +14,7 @@ from discreet.adversary.session_audit.sensitivity import NO_CUTS, CheckFailed
 from discreet.core.errors import DiscreetError
 from discreet.core.exact import Exactable
 from discreet.session.session import Session
+from discreet.session.sql import SQL, measured
 from discreet.session.sql_question import Asked
 from discreet.sql.catalog import Catalog
 from discreet.sql.statement.results import Groups
@@ -32,14 +33,18 @@ def check_names(session: Session, text: str, epsilon: Exactable) -> int:
 def _check_table(session: Session, text: str, epsilon: Exactable, place: int) -> bool:
     """One table: two of them with the same columns would be given other names."""
     try:
-        asked = session._ask(with_columns(text, session._catalog, ["plain"], place), epsilon, None)
+        asked = (
+            SQL(with_columns(text, session._catalog, ["plain"], place), epsilon).bind(session._context).plan().decided
+        )
     except DiscreetError:
         return False  # not every question can be written with more columns
     expected = _measured(session, asked, "plain")
     names = _names_in(asked.statement, session._catalog)
     for _ in range(ROUNDS):
         try:
-            other = session._ask(with_columns(text, session._catalog, names, place), epsilon, None)
+            other = (
+                SQL(with_columns(text, session._catalog, names, place), epsilon).bind(session._context).plan().decided
+            )
         except DiscreetError:
             return True  # names may be refused, which says nothing about rows
         given = _measured(session, other, ", ".join(names[:3]))
@@ -94,7 +99,7 @@ def _names_in(statement: str, catalog: Catalog) -> list[str]:
 
 def _measured(session: Session, asked: Asked, named: str) -> Groups:
     try:
-        return session._measured(asked)
+        return measured(asked, session._engine)
     except Exception:
         raise CheckFailed("names", f"the engine fails where columns are called {named} …") from None
 

@@ -24,6 +24,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.ledger.encoding import events_to_plain
 from discreet.noise.entropy import Entropy
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer, plan_of
 from discreet.sql.catalog import Catalog
@@ -159,7 +160,7 @@ def answered(
 
 def check_record(session: Session, planned: Asked, text: str, epsilon: Any) -> None:
     """What the books have beside an answer from a test seed follows from the plan alone: certificates tell its hash."""
-    identity = session._question(text, epsilon, None).identity
+    identity = SQL(text, epsilon).bind(session._context).parsed.identity
     charge = session._ledger.stored(session.account, f"not private {identity}")
     if charge is None or charge.payload is None:
         raise CheckFailed("record", "an answer is shown that is not stored")

@@ -25,6 +25,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.session.connect import connect
 from discreet.session.session import Session
 from discreet.sql.statement.dialect import quoted
+from discreet.synthesis.question import SyntheticRows
 from discreet.synthesis.result import Synthesis
 
 __all__ = ["Made", "Wish", "bins", "made", "priced", "queries"]
@@ -149,7 +150,7 @@ def made(settings: Settings, wish: Wish, rows: int | None, compare: str | None) 
 
         if compare is not None:
             # Looked at first: a table that cannot be compared with is told before anything is charged.
-            public = session.public_columns(compare, session.price_synthesis(wish.what, **wish.options()).columns)
+            public = session.public_columns(compare, session.price(SyntheticRows(wish.what, **wish.options())).columns)
         with waiting(progress, "making rows"):
             return session.synthesize(wish.what, rows=rows, progress=done.append, **wish.options())
 
@@ -160,7 +161,7 @@ def made(settings: Settings, wish: Wish, rows: int | None, compare: str | None) 
 def priced(settings: Settings, wish: Wish) -> Priced:
     """What it would cost, from declared facts alone."""
     with connect(**wish.arguments(settings)) as session:
-        return Priced(session.price_synthesis(wish.what, **wish.options()))
+        return Priced(session.price(SyntheticRows(wish.what, **wish.options())))
 
 
 def bins(texts: Iterable[str]) -> dict[str, int | list[str]]:

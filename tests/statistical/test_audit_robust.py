@@ -178,5 +178,6 @@ def test_a_lead_counted_for_the_wrong_neighbours_is_accused() -> None:
     """The mode as for a record added, where one is replaced: the distance moves by 2, and the auditor sees it."""
     d, d_prime = [0] * 4 + [1], [0] * 3 + [1] * 2
     wrong, right = mode(3, "0.01"), mode(3, "0.01", "replace")
-    assert audit(said(wrong), d, d_prime, samples=3000, delta="0.01").violates(wrong.loss)
-    assert not audit(said(right), d, d_prime, samples=3000, delta="0.01").violates(right.loss)
+    # With 12,000 samples the bound that is found lies above the claim by more than six deviations.
+    assert audit(said(wrong), d, d_prime, samples=12_000, delta="0.01").violates(wrong.loss)
+    assert not audit(said(right), d, d_prime, samples=12_000, delta="0.01").violates(right.loss)

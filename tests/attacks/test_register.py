@@ -24,7 +24,8 @@ def test_every_class_of_bug_is_attacked_and_found() -> None:
 
 @pytest.mark.parametrize(("attack", "fault"), PAIRS, ids=[f"{fault.__name__} by {a.name}" for a, fault in PAIRS])
 def test_the_attack_passes_ours_and_finds_the_fault(attack: Attack, fault: Fault, tmp_path: Path) -> None:
-    if id(attack) not in PASSED:
+    # Called without arguments, the honest run is the test itself.
+    if attack.given and id(attack) not in PASSED:
         attack.run(tmp_path / "ours")
         PASSED.add(id(attack))
     with planted(fault), pytest.raises((AssertionError, pytest.fail.Exception)):

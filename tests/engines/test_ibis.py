@@ -25,8 +25,9 @@ from tests.ledger.servers import running
 import discreet as dc
 from discreet.core.domains import Bounds
 from discreet.core.errors import EngineUnavailable, InvalidArgument, Unsupported
+from discreet.engines.postgres.addresses import address_of
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
-from discreet.engines.warehouses.engine import Ibis, address_of
+from discreet.engines.warehouses.engine import Ibis
 from discreet.session.sql import SQL
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, Column, Table

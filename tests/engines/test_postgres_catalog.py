@@ -13,8 +13,8 @@ from tests.ledger.servers import PASSWORD, Server, running
 
 import discreet as dc
 from discreet.core.errors import EngineUnavailable, InvalidArgument
+from discreet.engines.postgres.addresses import address_of
 from discreet.engines.postgres.engine import Postgres
-from discreet.engines.warehouses.engine import address_of
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
+from tests.app.commands import Commands
 from tests.engines.spark_cluster import cluster
 
 import discreet as dc
@@ -30,6 +31,9 @@ def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
         session.sql(f"CREATE TABLE visits USING parquet LOCATION '{tmp_path / 'visits'}'")
         declared: dict[str, Any] = {"table": "visits", "unit": "patient", "budget": dc.ApproxDP(20, "1e-6")}
         declared |= {"bounds": {"age": (0, 120)}, "ledger": tmp_path / "books"}
+        told = Commands(tmp_path)
+        told("init", address, "--table", "visits", "--unit", "patient", "--epsilon", "9", "--ledger", "of.commands")
+        assert abs(told.json("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "5")["rows"][0][0] - 600) < 30
         with dc.connect(session, **declared) as asked:
             assert abs(asked.sql("SELECT COUNT(*) AS n FROM visits", epsilon=5).rows[0][0] - 600) < 30
             engine: Any = asked._engine

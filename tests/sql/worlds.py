@@ -271,7 +271,7 @@ class World:
         private: dict[str, Any] = {"labs": dc.Private(labs.source) if self.by_row else labs}
         if self.linked:
             private["items"] = dc.Private(self.table("items", data["items"]), link=("visit", "visits", "id"))
-        with patch("discreet.session.connect.DuckDB", Optimized if self.optimized else Unoptimized):
+        with patch("discreet.engines.registry.DuckDB", Optimized if self.optimized else Unoptimized):
             towns = self.table("towns", data["towns"])
             return dc.connect(
                 self.table("visits", data["visits"]), **self.facts, private=private, public={"towns": towns}

@@ -116,7 +116,7 @@ def init(
     if table is None:
         say("Next: discreet add FILE --unit COLUMN")
     else:
-        say(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title}" --epsilon 0.1')
+        say(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title()}" --epsilon 0.1')
 
 
 @app.command()
@@ -146,8 +146,7 @@ def add(
     facts = types or (), bounds or (), values or ()
     there: dict[str, Any] = {"table": on_server, "csv": csv or (), "disjoint": disjoint}
     table = NewTable(source, name, unit, row_level, link, neighbours, *facts, max_rows, public, **there)
-    record(path, table)
-    say(f"Added {table.title} to {path.name}.")
+    say(f"Added {record(path, table)} to {path.name}.")
 
 
 @app.command()

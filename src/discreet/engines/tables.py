@@ -8,7 +8,8 @@
 ...     omitted: tuple = ()
 ...     unique: tuple = ()
 ...     units: str | None = "text"
->>> tables = Tables()
+>>> from discreet.engines.duckdb.engine import DuckDB
+>>> tables = DuckDB()
 >>> tables._held["visits"] = Held()
 >>> tables.columns("visits")[0].name
 'who'
@@ -20,14 +21,26 @@ discreet.core.errors.InvalidArgument: unit='number' must be of one type in all t
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from discreet.core.errors import InvalidArgument
+from discreet.engines.duckdb.files import marks
+from discreet.engines.engine import Engine
 from discreet.sql.catalog import Column, Type, nearest
+from discreet.sql.statement.naming import OWNER
 
-__all__ = ["Tables", "check_types", "whole_rows"]
+if TYPE_CHECKING:
+    from discreet.engines.duckdb.csv_records import Csv
+
+__all__ = ["FLEETING", "ServerTables", "Tables", "check_types", "whole_rows"]
+
+FLEETING = "memory:"
+"""How the names of sources begin that mean nothing in another session."""
 
 
 class _Read(Protocol):
@@ -58,7 +71,7 @@ H = TypeVar("H", bound=_Known)
 R = TypeVar("R", bound=_Read)
 
 
-class Tables(Generic[H]):
+class Tables(Engine, Generic[H]):
     """What an engine holds, by the names that questions use."""
 
     def __init__(self) -> None:
@@ -66,6 +79,24 @@ class Tables(Generic[H]):
 
     def seal(self) -> None:
         """Nothing more is added."""
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What the books know it by: itself."""
+        return (self.identity(table),)
+
+    def claims(self, table: str, known: Iterable[str], public: Iterable[str]) -> list[str]:
+        """The sources that it is; first those of some books, by name or by the files that they stand for."""
+        own, books = self.sources(table), [*known]
+        mine = frozenset[tuple[int, int]]().union(*map(marks, self.paths(table)))
+        found = [text for text in books if text in own and not text.startswith(FLEETING)]
+        files = [text for text in books if text.startswith("file:")] if mine else []
+        found += [text for text in files if marks(Path(text.removeprefix("file:"))) & mine]
+        return list(dict.fromkeys([*found, *own]))
+
+    def paths(self, table: str) -> tuple[Path, ...]:
+        """No files."""
+        self._of(table)
+        return ()
 
     def columns(self, table: str) -> tuple[Column, ...]:
         """Names and types from the schema and what was declared, never from private rows; what public ones hold."""
@@ -115,6 +146,102 @@ class Tables(Generic[H]):
             raise InvalidArgument("unit", unit, f"a column of {table}", near)
         self._check_units(read.family)
         return read
+
+
+class _ReadForUnits(_Read, Protocol):
+    """How a column of a server is read, and how it is where its values name people; None where they cannot."""
+
+    @property
+    def sql(self) -> str: ...
+    @property
+    def owner(self) -> str | None: ...
+    @property
+    def rounds(self) -> bool: ...
+
+
+class _There(_Known, Protocol):
+    """What an engine keeps of a table that has a name on a server."""
+
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=_There)
+
+
+class ServerTables(Tables[T]):
+    """Tables that are read where they are, through a SELECT that gives their columns our types."""
+
+    dialect: Any
+    where: ClassVar[str] = "on the server"
+    exact_types: ClassVar[str] = "BIGINT or text"
+    """Types of which no two values are read alike."""
+
+    def add(
+        self,
+        table: str,
+        source: object,
+        *,
+        types: Mapping[str, Type] | None = None,
+        hints: Mapping[str, Type] | None = None,
+        unit: str | None = None,
+        links: Iterable[str] = (),
+        private: bool = True,
+        csv: Csv | None = None,
+    ) -> None:
+        """Register a table or a view as `table`; `source` is its name on the server. Types are those of the server.
+
+        Values of the `unit` column that name nobody (NaN, infinities, bytes that are no text) become NULL.
+        """
+        if csv is not None:
+            raise InvalidArgument("csv", table, "of a CSV file", "leave it out for tables on a server")
+        self._check_new(table)
+        held, readings = self._described(table, source, private)
+        check_types(table, types, readings, self.where)
+        owner = None if unit is None else self._owner(table, unit, readings, held.omitted)
+        for link in links:
+            read = readings.get(link.lower())
+            if read is not None and (read.rounds or read.owner is None):
+                remedy = f"make it {self.exact_types}, in a view if need be"
+                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
+        name = self.dialect.identifier
+        shown = [f"{read.sql} AS {name(read.name)}" for read in readings.values()]
+        shown += [f"{sql} AS {called}" for called, sql in self._beside(readings).items()]
+        shown += [] if owner is None else [f"{owner.owner} AS {name(OWNER)}"]
+        self.dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {held.name}"
+        columns = tuple(Column(read.name, read.type) for read in readings.values())
+        described: Any = held
+        held = replace(described, columns=columns, units=None if owner is None else owner.family)
+        try:
+            self._check_readable(table, held)
+        except BaseException:
+            del self.dialect.tables[table]
+            raise
+        self._held[table] = held
+        if not private:
+            self._held[table] = self._looked_at(table, held)
+
+    @abstractmethod
+    def _described(self, table: str, source: object, private: bool) -> tuple[T, Mapping[str, Any]]:
+        """A table with where it is and what it reads, and how its columns are read, by their names in small letters."""
+
+    @abstractmethod
+    def _looked_at(self, table: str, held: T) -> T:
+        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+
+    def _owner(
+        self, table: str, unit: str, readings: Mapping[str, Any], omitted: Iterable[tuple[str, str]]
+    ) -> _ReadForUnits:
+        """The column that says whose the rows are."""
+        read: _ReadForUnits = self._owning(table, unit, readings, omitted)
+        return read
+
+    def _beside(self, readings: Mapping[str, Any]) -> dict[str, str]:
+        """Further columns that statements may use, by their names in quotes."""
+        return {}
+
+    def _check_readable(self, table: str, held: T) -> None:
+        """That a statement can read the table, and that it is still what was described."""
 
 
 def check_types(table: str, types: Mapping[str, Type] | None, readings: Mapping[str, _Read], there: str) -> None:

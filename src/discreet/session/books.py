@@ -16,8 +16,6 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.engines.duckdb.files import marks
-from discreet.engines.postgres.engine import is_address
-from discreet.engines.spark.sessions import is_spark
 from discreet.ledger import Ledger
 from discreet.ledger.stores.addresses import is_address as keeps_books
 from discreet.ledger.stores.addresses import named_after
@@ -39,11 +37,12 @@ def beside(path: Path) -> Path:
 
 
 def books_of(
-    source: object, dataset: str | None, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]
+    source: Path | None, dataset: str | None, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]
 ) -> str | Path | None:
     """Where the books are of a source whose rows lie at `paths`; None if they end with the session, with a warning.
 
-    At their place beside the source they must be the only ones of that kind for these files.
+    `source` is the file or folder that it is, if it is one. At their place beside it they must be the only ones of that
+    kind for these files.
     """
     books = _said(source, ledger, paths)
     if books is None and dataset is not None:
@@ -53,12 +52,11 @@ def books_of(
     return books
 
 
-def _said(source: object, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:
+def _said(source: Path | None, ledger: str | os.PathLike[str] | None, paths: Iterable[Path]) -> str | Path | None:
     """Where the books are, if it is said or the source lies somewhere."""
     if keeps_books(ledger):
         return ledger
-    on_disk = isinstance(source, str | os.PathLike) and not is_address(source) and not is_spark(source)
-    near_source = beside(Path(str(source)).expanduser().resolve()) if on_disk else None
+    near_source = None if source is None else beside(source.expanduser().resolve())
     books = near_source if ledger is None else Path(ledger)
     if books is None or near_source is None or books.expanduser().resolve() != near_source:
         return books

@@ -31,16 +31,11 @@ from discreet.core.exact import Exactable, natural
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb.csv_records import Csv, csv_by_table
-from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.duckdb.files import marks
-from discreet.engines.duckdb.overlaps import check_apart, check_disjoint
 from discreet.engines.duckdb.types import type_of
-from discreet.engines.postgres.engine import Postgres, is_address, named
-from discreet.engines.spark.engine import Spark
-from discreet.engines.spark.engine import named as named_on_spark
-from discreet.engines.spark.sessions import is_spark, is_spark_frame
-from discreet.engines.warehouses.engine import Ibis, address_of, is_ibis
-from discreet.engines.warehouses.engine import named as named_by_ibis
+from discreet.engines.engine import Engine
+from discreet.engines.overlaps import check_apart, check_disjoint
+from discreet.engines.registry import engine_for, schemes
+from discreet.engines.tables import FLEETING
 from discreet.ledger import Ledger
 from discreet.session.books import books_of
 from discreet.session.session import Session
@@ -50,10 +45,6 @@ from discreet.sql.functions.ranges import Interval
 __all__ = ["Private", "connect"]
 
 Limits = Bounds | tuple[Exactable, Exactable]
-SERVERS = ("postgresql", "postgres", "sc", "spark")
-"""The kinds of addresses where data can be."""
-LASTING = ("file:", "postgres:", "spark:", "ibis:")
-"""How the names of sources begin that are the same in every session."""
 EXAMPLES = ('{"age": (0, 120)}', '{"city": ["A", "B"]}', '{"age": "integer"}')
 """How facts about columns are written."""
 ALIASES: dict[str, Type] = {
@@ -64,9 +55,6 @@ ALIASES: dict[str, Type] = {
     "datetime": "timestamp",
 }
 """Types by the names that Python has for them."""
-
-
-_Engine = DuckDB | Postgres | Spark | Ibis
 
 
 @dataclass(frozen=True)
@@ -140,24 +128,27 @@ def connect(
     unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")
-    source = address_of(source)
     if isinstance(source, str) and not os.path.exists(source):
-        source = known_place("source", source, *SERVERS)
+        source = known_place("source", source, *schemes())
     if isinstance(ledger, str):
         ledger = known_place("ledger", ledger, "postgresql", "postgres", "words")
-    place, name = _first(source, table, ledger)
+    kind = engine_for(source)
+    place, name = kind.first_table(source, table)
+    if kind.on_server and ledger is None:
+        remedy = 'write ledger="visits.ledger", the path of a file for the books, or the address of a server for them'
+        raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
     column = unit.column if isinstance(unit, User) else None
     others = {other: one if isinstance(one, Private) else Private(one) for other, one in (private or {}).items()}
     open_to_all = public or {}
     names = [called.lower() for called in (name, *others, *open_to_all)]
     if len(set(names)) != len(names):
         raise InvalidArgument("tables", names, "distinct whatever the case", "rename one of them")
-    _check_together(source, {**{called: one.source for called, one in others.items()}, **open_to_all})
+    _check_together(kind, {**{called: one.source for called, one in others.items()}, **open_to_all})
     _check_mappings(bounds or {}, values or {}, types or {})
     spread = [_spread(facts or {}, name, (*others, *open_to_all)) for facts in (bounds, values, types)]
     written = csv_by_table(csv, name, names)
-    engine = _engine(source)
-    if isinstance(engine, Ibis) and engine.nameless and dataset is None:
+    engine = kind.opened(source)
+    if engine.nameless and dataset is None:
         remedy = 'write dataset="visits", the same whatever the server is called'
         raise InvalidArgument("dataset", dataset, "named, for the server does not say which it is", remedy)
     try:
@@ -176,14 +167,15 @@ def connect(
         disjoint = [table.name for table in tables if table.disjoint]
         check_disjoint(engine, {name: place, **{called: one.source for called, one in others.items()}}, disjoint)
         _check_seen(engine, owned, dataset)
-        books = books_of(source, dataset, ledger, [path for called in owned for path in engine.paths(called)])
+        on_disk = None if kind.on_server or not isinstance(source, str | os.PathLike) else Path(source)
+        books = books_of(on_disk, dataset, ledger, [path for called in owned for path in engine.paths(called)])
         claims = _claims(engine, owned, tuple(open_to_all), _known(books))
         # A frame has only its table's name: as a further source it would claim that name for this data set alone.
-        lasting = [text for claim in claims for text in claim if text.startswith(LASTING)]
+        lasting = [text for claim in claims for text in claim if not text.startswith(FLEETING)]
         lead = claims[0][0] if dataset is None else f"dataset:{dataset}"
         sources = tuple(dict.fromkeys([lead, *lasting]))
         # A data set with a name of its own is the same wherever it is kept.
-        own = engine.sources(name) if dataset is None and isinstance(engine, DuckDB) else ()
+        own = engine.shared_sources(name) if dataset is None else ()
         called = dataset or name
         session = Session(engine, catalog, unit, budget, books, called, sources, study, analyst, key, new, own)
         known = session.sources
@@ -253,54 +245,17 @@ def _spanned(column: Column, values: Categories) -> Bounds | None:
     return Interval(numbers[0], numbers[-1]).bounds()
 
 
-def _engine(source: object) -> _Engine:
-    if is_ibis(source):
-        return Ibis(source)
-    if is_spark(source):
-        return Spark(source)
-    return Postgres(str(source)) if is_address(source) else DuckDB(lasting=True)
-
-
-def _first(source: object, table: str | None, ledger: object) -> tuple[object, str]:
-    """What the first table is to its engine, and what it is called in questions."""
-    if not is_address(source) and not is_spark(source) and not is_ibis(source):
-        return source, table or _name_of(source)
-    _check_named(table or is_spark_frame(source), ledger)
-    if is_spark_frame(source):
-        return source, table or _name_of(source)
-    if is_ibis(source):
-        return str(table), named_by_ibis(table)[-1]
-    return str(table), named_on_spark(table) if is_spark(source) else named(str(table))[1]
-
-
-def _check_named(table: object, ledger: object) -> None:
-    """That it is said which table on a server is meant, and where the books are."""
-    if not table:
-        remedy = 'write table="visits" or table="schema.visits"'
-        raise InvalidArgument("table", None, "the name of a table on the server", remedy)
-    if ledger is None:
-        remedy = 'write ledger="visits.ledger", the path of a file for the books, or the address of a server for them'
-        raise InvalidArgument("ledger", ledger, "named where the data is on a server", remedy)
-
-
-def _check_together(source: object, others: Mapping[str, object]) -> None:
-    """That no table is on a server while the first one is not; no message repeats an address."""
+def _check_together(first: type[Engine], others: Mapping[str, object]) -> None:
+    """That no table is on a server while the first one is not there; no message repeats an address."""
     for called, other in others.items():
-        if is_address(other) and not is_address(source):
-            remedy = "give the address as the source, and names of tables there"
-            raise InvalidArgument(called, "an address", "where the first table is", remedy)
-        if is_spark(other) and not is_spark(source):
-            remedy = "give the session of Spark, or a frame in it, as the source"
-            raise InvalidArgument(called, "on Spark", "where the first table is", remedy)
-
-
-def _name_of(source: object) -> str:
-    """What the first table is called in questions, unless it is said."""
-    return Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data"
+        kind = engine_for(other)
+        if kind.on_server and kind is not first:
+            remedy = "give the server, its address or session, as the source, and names of tables there"
+            raise InvalidArgument(called, f"on {kind.title}", "where the first table is", remedy)
 
 
 def _private(
-    engine: _Engine,
+    engine: Engine,
     name: str,
     given: Private,
     column: str | None,
@@ -314,8 +269,7 @@ def _private(
     if column is not None and given.disjoint:
         remedy = "leave it out: the unit column bounds what one person adds"
         raise InvalidArgument("disjoint", name, "declared under Row() only", remedy)
-    how = _how(engine, name, csv)
-    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links, **how)
+    engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links, csv=csv)
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
     columns = facts.declared(name, engine.columns(name))
@@ -323,14 +277,8 @@ def _private(
     return replace(table, is_view=engine.is_view(name))
 
 
-def _how(engine: _Engine, name: str, csv: Csv | None) -> dict[str, Any]:
-    if csv is not None and not isinstance(engine, DuckDB):
-        raise InvalidArgument("csv", name, "of a CSV file", "leave it out for tables on a server")
-    return {} if csv is None else {"csv": csv}
-
-
-def _public(engine: _Engine, name: str, data: object, facts: _Facts, csv: Csv | None) -> Table:
-    engine.add(name, data, types=facts.types, hints=facts.hints, private=False, **_how(engine, name, csv))
+def _public(engine: Engine, name: str, data: object, facts: _Facts, csv: Csv | None) -> Table:
+    engine.add(name, data, types=facts.types, hints=facts.hints, private=False, csv=csv)
     columns = facts.declared(name, engine.columns(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
 
@@ -376,10 +324,10 @@ def _same(name: str, other: str) -> bool:
     return str(name).lower() == other.lower()
 
 
-def _check_seen(engine: _Engine, owned: Iterable[str], dataset: str | None) -> None:
+def _check_seen(engine: Engine, owned: Iterable[str], dataset: str | None) -> None:
     """That it is known, or said, whose books a view is to continue."""
     for table in owned if dataset is None else ():
-        if isinstance(engine, Postgres) and (unseen := engine.unseen(table)):
+        if unseen := engine.unseen(table):
             remedy = 'write dataset="…", the data set of the tables it reads, or give the function a body BEGIN ATOMIC'
             raise InvalidArgument("table", table, f"a view that tells what it reads; {unseen[0]}() does not", remedy)
 
@@ -392,26 +340,15 @@ def _known(books: str | Path | None) -> dict[str, str]:
         return ledger.sources()
 
 
-def _claims(engine: _Engine, tables: Iterable[str], public: Iterable[str], known: Iterable[str]) -> list[list[str]]:
+def _claims(engine: Engine, tables: Iterable[str], public: Sequence[str], known: Iterable[str]) -> list[list[str]]:
     """For each table the sources that it is, at least one: first those in the books that hold some of its rows."""
-    if isinstance(engine, Postgres):
-        open_to_all = {text for table in public for text in engine.sources(table)}
-        return [[text for text in engine.claims(table, known) if text not in open_to_all] for table in tables]
-    held = {text: marks(Path(text.removeprefix("file:"))) for text in known if text.startswith("file:")}
-    claims = []
-    for table in tables:
-        own = [engine.identity(table)] if isinstance(engine, Ibis) else [*engine.sources(table)]
-        mine = frozenset[tuple[int, int]]().union(*map(marks, engine.paths(table)))
-        found = [text for text in known if text in own and text.startswith(LASTING)]
-        found += [text for text, there in held.items() if there & mine]
-        claims.append(list(dict.fromkeys(found + own)))
-    return claims
+    return [engine.claims(table, known, public) for table in tables]
 
 
 def _check_claims(session: Session, claims: Iterable[Iterable[str]], known: Mapping[str, str]) -> None:
     """No source of the session is in another data set of the books, even if it was opened there meanwhile."""
     name = session.account[0]
-    for text in (text for claim in claims for text in claim if text.startswith(LASTING)):
+    for text in (text for claim in claims for text in claim if not text.startswith(FLEETING)):
         if known.get(text, name) != name:
             session.close()
             raise InvalidArgument("source", text, f"of {name!r} or of none", f"it belongs to {known[text]!r}")

@@ -19,14 +19,16 @@ from discreet.core.display.secrets import holds_secret
 from discreet.core.domains import Categories
 from discreet.core.errors import InvalidArgument, known_place
 from discreet.engines.duckdb.csv_records import Csv
-from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.postgres.engine import Postgres, is_address, named
+from discreet.engines.registry import engine_for, is_on_server, schemes
 from discreet.ledger.stores.addresses import exists
 from discreet.ledger.stores.addresses import is_address as keeps_books
 from discreet.session.connect import connect
-from discreet.sql.catalog import Table
+from discreet.sql.catalog import Table, Type
 
 __all__ = ["NewTable", "add", "create", "put", "sound"]
+
+REAL: Type = "real"
+"""What a column with bounds is, unless it has a type of its own."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,10 @@ class NewTable:
     disjoint: bool = False
     """Whether no row of it is in another private table, at row level."""
 
-    @property
-    def title(self) -> str:
-        """What it is called."""
+    def title(self, server: str | None = None) -> str:
+        """What it is called; `server` has the tables before it."""
         if self.name is None and self.table is not None:
-            return named(self.table)[1]
+            return engine_for(self.source or server or "").table_name(self.table)
         return self.name or table_name(self.source or "")
 
     def record(self, folder: Path, server: str | None = None) -> dict[str, Any]:
@@ -65,24 +66,25 @@ class NewTable:
         if sum(ways) != 1:
             remedy = "give --unit COLUMN, the column that tells people apart, or --row-level, --link or --public"
             raise InvalidArgument("unit", self.unit, "one way to say whose the rows are", remedy)
+        title = self.title(server)
         if self.public and (self.neighbours or self.max_rows):
             remedy = "leave out neighbours and max-rows"
-            raise InvalidArgument("public", self.title, "a table that protects nobody", remedy)
+            raise InvalidArgument("public", title, "a table that protects nobody", remedy)
         if self.disjoint and not self.row_level:
             remedy = "leave it out, or add --row-level"
-            raise InvalidArgument("disjoint", self.title, "for tables at row level", remedy)
+            raise InvalidArgument("disjoint", title, "for tables at row level", remedy)
         ends, kinds, spelling = bounds(self.bounds), pairs("types", self.types), pairs("csv", self.csv)
         source = self.source or server
         if source is not None and not (folder / source).exists():
-            source = known_place("source", source, "postgresql", "postgres")
-        if source is None or (self.table is None) == is_address(source):
+            source = known_place("source", source, *schemes())
+        if source is None or (self.table is None) == is_on_server(source):
             remedy = "give a file, or the address of a server and --table"
-            shown = self.title if self.source is None or is_address(self.source) else self.source
+            shown = title if self.source is None or is_on_server(self.source) else self.source
             raise InvalidArgument("source", shown, "a file, or a table on a server", remedy)
-        table = _looked_at(self, source, kinds, ends, csv_of(spelling))
+        table = self._columns(title, source, kinds, ends, csv_of(spelling))
         found: dict[str, Any] = {}
         if source != server:
-            found["source"] = open_to_all("source", source) if is_address(source) else _relative(source, folder)
+            found["source"] = open_to_all("source", source) if is_on_server(source) else _relative(source, folder)
         found |= {"table": self.table} if self.table is not None else {}
         if self.public:
             found["public"] = True
@@ -100,6 +102,21 @@ class NewTable:
             "values": {table.column(name).name: _typed(table, name, t) for name, t in listed(self.values).items()},
         }
         return found | {key: fact for key, fact in facts.items() if fact}
+
+
+    def _columns(
+        self, title: str, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any], csv: Csv | None
+    ) -> Table:
+        """Names and types of its columns, that they have or are to have; a CSV file is registered."""
+        kind = engine_for(source)
+        there = source if self.table is None else self.table
+        engine = kind.opened(source)
+        try:
+            hints = dict.fromkeys(ends, REAL)
+            engine.add(title, there, types=kinds, hints=hints, private=not self.public, csv=csv)
+            return Table(title, engine.columns(title), self.unit)
+        finally:
+            engine.close()
 
 
 def _typed(table: Table, name: str, texts: Sequence[str]) -> list[Any]:
@@ -124,8 +141,8 @@ def create(
     if keeps_books(found.get("ledger")):
         open_to_all("ledger", found["ledger"])
     found["budget"] = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
-    tables = {} if table is None else {table.title: table.record(folder)}
-    server = table.source if table is not None and is_address(table.source) else None
+    tables = {} if table is None else {table.title(): table.record(folder)}
+    server = table.source if table is not None and is_on_server(table.source) else None
     for name, source in pairs("public", public).items():
         here, there = (source, None) if server is None else (None, source)
         tables[name] = NewTable(here, name, public=True, table=there).record(folder, server)
@@ -139,14 +156,17 @@ def create(
     return path
 
 
-def add(path: Path, table: NewTable) -> None:
-    """Appends a table to the file."""
-    if table.title in document(path).get("tables", {}):
-        raise InvalidArgument("table", table.title, f"new in {path}", "name it otherwise with --name, or edit the file")
-    record = table.record(path.parent, Settings.read(path).server)
-    text = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{written({'tables': {table.title: record}})}"
+def add(path: Path, table: NewTable) -> str:
+    """Appends a table to the file; what it is called."""
+    server = Settings.read(path).server
+    title = table.title(server)
+    if title in document(path).get("tables", {}):
+        raise InvalidArgument("table", title, f"new in {path}", "name it otherwise with --name, or edit the file")
+    record = table.record(path.parent, server)
+    text = f"{path.read_text(encoding='utf-8').rstrip()}\n\n{written({'tables': {title: record}})}"
     sound(path, text)
     put(path, text)
+    return title
 
 
 def sound(path: Path, text: str) -> Settings:
@@ -169,24 +189,11 @@ def open_to_all(argument: str, address: str) -> str:
     """The address, if no password is in it."""
     from discreet.ledger.stores.postgres.connection import Address
 
-    if holds_secret(address) or Address.of(address).secret:
+    if holds_secret(address) or (keeps_books(address) and Address.of(address).secret):
         remedy = "keep the password in .pgpass, in PGPASSWORD or in a file that ?passfile= names, and leave it out here"
+        remedy = remedy if keeps_books(address) else "keep it where the driver finds it, and leave it out here"
         raise InvalidArgument(argument, "an address", "without a password where it is written down", remedy)
     return address
-
-
-def _looked_at(new: NewTable, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any], csv: Csv | None) -> Table:
-    """The names of a table's columns, and the types that they have or are to have; a CSV file is registered."""
-    engine = DuckDB(lasting=True) if new.table is None else Postgres(source)
-    there = Path(source) if new.table is None else new.table
-    how: dict[str, Any] = {} if csv is None else {"csv": csv}
-    if how and new.table is not None:
-        raise InvalidArgument("csv", new.title, "of a CSV file", "leave it out for tables on a server")
-    try:
-        engine.add(new.title, there, types=kinds, hints=dict.fromkeys(ends, "real"), private=not new.public, **how)
-        return Table(new.title, engine.columns(new.title), new.unit)
-    finally:
-        engine.close()
 
 
 def _relative(source: str, folder: Path) -> str:

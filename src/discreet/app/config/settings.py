@@ -11,8 +11,9 @@ numbers or as text and are read exactly.
 ('/data/visits.csv.ledger', User(neighbours='add_remove', column='patient'), {'age': (0, 120)})
 
 All tables of a file are one data set with one budget. The first private table says who is protected. A source may be
-the address of a PostgreSQL server, where `table` names the table; further tables there need no source. The ledger may
-be an address too. Passwords belong into .pgpass, PGPASSWORD or a service file; one in an address is never shown.
+the address of a server, as postgresql://…, where `table` names the table; further tables there need no source. The
+ledger may be an address too. Passwords belong into .pgpass, PGPASSWORD or a service file; one in an address is never
+shown.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from discreet.core.display.secrets import address_kind, server_of
 from discreet.core.errors import InvalidArgument, known_place
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb.csv_records import Csv
-from discreet.engines.postgres.engine import is_address, named
+from discreet.engines.registry import engine_for, is_on_server, schemes
 from discreet.ledger.stores.addresses import is_address as keeps_books
-from discreet.ledger.stores.addresses import shown
 from discreet.sql.catalog import nearest
 
 __all__ = ["FILE", "Settings", "csv_of", "document", "find", "table_name"]
@@ -148,9 +149,9 @@ class Described:
         there = _text(f"{at}.table", table.get("table", name))
         given = _text(f"{at}.source", table.get("source", server if "table" in table else None))
         if not (folder / Path(given).expanduser()).exists():
-            given = known_place(f"{at}.source", given, "postgresql", "postgres")
-        source = given if is_address(given) else folder / Path(given).expanduser()
-        if "table" in table and not is_address(source):
+            given = known_place(f"{at}.source", given, *schemes())
+        source = given if is_on_server(given) else folder / Path(given).expanduser()
+        if "table" in table and not is_on_server(source):
             raise InvalidArgument(f"{at}.table", there, "for a source on a server", "leave it out")
         unit = None if public or "link" in table else _unit(at, table)
         csv = _csv(f"{at}.csv", table["csv"]) if "csv" in table else None
@@ -159,9 +160,10 @@ class Described:
     def on(self, server: str) -> str:
         """What it is called on the server that has the first table."""
         if self.source != server:
-            where = shown(self.source) if is_address(self.source) else str(self.source)
             remedy = "load it into the database of the first table"
-            raise InvalidArgument(f"tables.{self.name}.source", where, f"on {shown(server)}", remedy)
+            raise InvalidArgument(
+                f"tables.{self.name}.source", place_shown(self.source), f"on {place_shown(server)}", remedy
+            )
         return self.there
 
 
@@ -190,7 +192,7 @@ class Settings:
         _known(str(path), found, {*_FILE, *_OF_THE_FILE})
         listed = _mapping("tables", found.get("tables", {}))
         sources = [table.get("source") for table in listed.values() if isinstance(table, Mapping)]
-        server = next((source for source in sources if is_address(source)), None)
+        server = next((source for source in sources if is_on_server(source)), None)
         tables = [Described.of(name, table, path.parent, server) for name, table in listed.items()]
         first = next((table for table in tables if table.unit is not None), None)
         others = tuple(table for table in tables if table is not first)
@@ -227,8 +229,8 @@ class Settings:
     def arguments(self, **others: Any) -> dict[str, Any]:
         """What `connect` is called with; `others` that are not None go before what the file says."""
         main, server = self._main, self.server
-        if server is not None and named(main.there)[1] != main.name:
-            remedy = f"write [tables.{named(main.there)[1]}]"
+        if server is not None and (called := engine_for(server).table_name(main.there)) != main.name:
+            remedy = f"write [tables.{called}]"
             raise InvalidArgument("tables", main.name, f"called like the table {main.there} on the server", remedy)
         stated = {
             "source": main.source,
@@ -270,7 +272,7 @@ def _source(table: Described, main: Described) -> str | Path:
     if isinstance(table.source, str):
         remedy = "keep all tables on the server, or all in files"
         raise InvalidArgument(
-            f"tables.{table.name}.source", shown(table.source), "a file, like the first table", remedy
+            f"tables.{table.name}.source", place_shown(table.source), "a file, like the first table", remedy
         )
     return table.source
 
@@ -284,6 +286,11 @@ def _private(table: Described, main: Described) -> Any:
         remedy = "name the column that tells people apart in all tables, or in none"
         raise InvalidArgument(f"tables.{table.name}.unit", unit, f"like that of {main.name}", remedy)
     return Private(_source(table, main), unit=unit, **table.facts)
+
+
+def place_shown(source: str | Path) -> str:
+    """A source as people are told: an address without user, password and options."""
+    return f"{address_kind(source)}://{server_of(source)}" if isinstance(source, str) else str(source)
 
 
 def find(start: Path, given: Path | None = None) -> Path:

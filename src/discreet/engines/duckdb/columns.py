@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb.types import Reading
+from discreet.engines.duckdb.types import Reading, quoted
 from discreet.sql.catalog import Type, nearest
 
 __all__ = ["Owning", "declared_types"]
@@ -31,6 +31,16 @@ class Owning:
         if name not in self.names:
             return column
         return column.of_units(replaced) if name == self.unit else column.of_links(replaced)
+
+    def in_utf8(self, name: str, kind: str) -> str:
+        """A column of Arrow in a SELECT. Arrow does not look whether text is UTF-8, and text that is not brings the
+        engine down; where it says whose a row is, it names nobody."""
+        column = quoted(name)
+        if kind != "VARCHAR":
+            return column
+        decoded = f"DECODE(ENCODE({column}), 'replace')"
+        whole = f"CASE WHEN ENCODE({decoded}) = ENCODE({column}) THEN {decoded} END"
+        return f"{whole if name.lower() in self.names else decoded} AS {column}"
 
 
 def declared_types(

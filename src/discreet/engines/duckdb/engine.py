@@ -42,7 +42,7 @@ from discreet.engines.duckdb.rows import Held, Rows
 from discreet.engines.duckdb.snapshots import Snapshot, registered, taken
 from discreet.engines.duckdb.types import quoted, reading, text
 from discreet.engines.engine import LISTED, LOOKED_AT, known, unrunnable
-from discreet.engines.tables import Tables
+from discreet.engines.tables import FLEETING, Tables
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.functions.registry import admit
 from discreet.sql.statement.dialect import DUCKDB, Dialect
@@ -61,11 +61,14 @@ time goes into waking other threads."""
 UNREADABLE = ("IOException", "HTTPException", "PermissionException")
 """Errors that say nothing of a statement, but that a file is gone."""
 _ENGINES: WeakSet[DuckDB] = WeakSet()
+_frame_of = "frame of {}".format
 
 
 class DuckDB(Tables[Held]):
     """Tables of one DuckDB connection."""
 
+    title = "DuckDB"
+    on_server = False
     dialect: Dialect = DUCKDB
 
     def __init__(self, threads: int | None = None, lasting: bool = False) -> None:
@@ -107,6 +110,21 @@ class DuckDB(Tables[Held]):
             self._execute("SET enable_progress_bar = true")
             self._execute("SET enable_progress_bar_print = false")
 
+    @classmethod
+    def accepts(cls, source: object) -> bool:
+        """Anything: what cannot be read is refused when it is added."""
+        return True
+
+    @classmethod
+    def opened(cls, source: object) -> DuckDB:
+        """An engine that keeps the records of CSV files for later sessions."""
+        return cls(lasting=True)
+
+    @classmethod
+    def first_table(cls, source: object, table: str | None) -> tuple[object, str]:
+        """The source itself, called as it is said or like its file."""
+        return source, table or (Path(source).name.split(".")[0] if isinstance(source, str | os.PathLike) else "data")
+
     def add(
         self,
         table: str,
@@ -121,10 +139,7 @@ class DuckDB(Tables[Held]):
     ) -> None:
         """Register a file or folder, a DuckDB file, an Arrow table or dataset, a frame or a dict of arrays.
 
-        `types` declares types of columns, `hints` those of columns that have none of their own and else would be text.
-        Values of the `unit` column that name nobody (NaN, infinities) become NULL. So do values that are not read
-        exactly, there and in `links`, the columns by which rows find their owners. Types of public data may be read off
-        its values. `csv` says how CSV files are written, where their header line does not.
+        Values that are not read exactly become NULL in `unit` and `links`. Types of public data may be read off it.
         """
         self._check_new(table)
         if isinstance(source, str) and (scheme := re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)):
@@ -157,7 +172,7 @@ class DuckDB(Tables[Held]):
             wanted = {name.lower(): kind for name, kind in {**hints, **types}.items()}
             identity, rows = f"file:{path}", self._files(table, path, private, owning, csv, wanted)
         else:
-            identity, rows = f"memory:{table}", self._frame(table, source, private, owning)
+            identity, rows = f"{FLEETING}{table}", self._frame(table, source, private, owning)
         reread = [path for path in rows.paths if not is_database(path) and not path.name.lower().endswith(CSV)]
         marked = {path: marks(path) for path in reread}
         described = [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows.sql}")]
@@ -194,9 +209,11 @@ class DuckDB(Tables[Held]):
             self._execute("SET threads = 1")
         self._execute("SET lock_configuration = true")
         for table in self._held:
-            if not self._opens(table):
-                remedy = "make it a table, or give the files that it reads"
-                raise InvalidArgument("source", table, "a view of its own database", remedy)
+            with suppress(self._errors):
+                self._execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
+                continue
+            remedy = "make it a table, or give the files that it reads"
+            raise InvalidArgument("source", table, "a view of its own database", remedy)
 
     def identity(self, table: str) -> str:
         """The file's full path, or for a frame its name; with how a CSV file is read, if it does not say so itself."""
@@ -208,6 +225,10 @@ class DuckDB(Tables[Held]):
         held = self._of(table)
         found = () if held.place.startswith("file:") else (f"file:{path}" for path in held.paths)
         return (held.place, *found)
+
+    def shared_sources(self, table: str) -> tuple[str, ...]:
+        """Its sources: the books of a folder are those of a file in it too, and nothing else tells them apart."""
+        return self.sources(table)
 
     def definition(self, table: str) -> str:
         """How a CSV file is read, where that is declared and the file would be read otherwise: another decimal mark
@@ -308,13 +329,6 @@ class DuckDB(Tables[Held]):
             rows: list[tuple[Any, ...]] = self._opened().execute(statement).fetchall()
         return rows
 
-    def _opens(self, table: str) -> bool:
-        try:
-            self._execute(f"SELECT * FROM {quoted(table)} LIMIT 0")
-        except Exception:
-            return False
-        return True
-
     def _count(self, selection: str) -> int:
         return int(self._execute(f"SELECT COUNT(*) FROM {selection}")[0][0])
 
@@ -347,15 +361,8 @@ class DuckDB(Tables[Held]):
     def _lazily(
         self, table: str, frame: Frame, owning: Owning, paths: tuple[Path, ...], untyped: Iterable[str] = ()
     ) -> Rows:
-        # Arrow does not look whether text is UTF-8, and text that is not brings the engine down.
         below = self._registered(table, frame)
-        shown = []
-        for name, kind, *_ in self._execute(f"DESCRIBE {below}"):
-            column = quoted(name)
-            text_of = f"DECODE(ENCODE({column}), 'replace')" if kind == "VARCHAR" else column
-            if kind == "VARCHAR" and name.lower() in owning.names:
-                text_of = f"CASE WHEN ENCODE({text_of}) = ENCODE({column}) THEN {text_of} END"
-            shown.append(f"{text_of} AS {column}")
+        shown = [owning.in_utf8(name, kind) for name, kind, *_ in self._execute(f"DESCRIBE {below}")]
         return Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, paths, frozenset(untyped))
 
     def _files(
@@ -439,7 +446,3 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
-
-
-def _frame_of(table: str) -> str:
-    return f"frame of {table}"

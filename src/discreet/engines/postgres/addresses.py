@@ -22,7 +22,7 @@ from discreet.core.errors import InvalidArgument
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["driver", "is_address", "made_from", "remedy_for", "stripped"]
+__all__ = ["address_of", "driver", "is_address", "is_ibis", "is_server", "remedy_for", "stripped"]
 
 PLACED = ("host", "port", "user", "dbname", "application_name", "client_encoding")
 """Parameters of a connection that stand elsewhere in the address, or are ours to say."""
@@ -44,7 +44,24 @@ def is_address(source: object) -> bool:
     return isinstance(source, str) and re.match(r"\s*postgres(ql)?://", source, re.I) is not None
 
 
-def made_from(connection: psycopg.Connection[Any]) -> str:
+def is_ibis(source: object) -> bool:
+    """Whether a source is a connection of ibis, to whatever it is."""
+    return any(f"{kind.__module__}.{kind.__name__}" == "ibis.backends.BaseBackend" for kind in type(source).__mro__)
+
+
+def is_server(source: object) -> bool:
+    """Whether a source is a server: its address, or a connection of ibis to it."""
+    backend: Any = source
+    return is_address(source) or (is_ibis(source) and backend.name == "postgres")
+
+
+def address_of(source: object) -> str:
+    """The address of a server that is given by it, or by a connection of ibis, options and schema included."""
+    backend: Any = source
+    return source if isinstance(source, str) else _made_from(backend.con)
+
+
+def _made_from(connection: psycopg.Connection[Any]) -> str:
     """The address of the server that a connection is to, with its password, its options and its search_path."""
     failed = False
     try:

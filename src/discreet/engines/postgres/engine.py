@@ -21,7 +21,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
@@ -31,20 +30,18 @@ from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
 from discreet.engines.engine import known as known_of
 from discreet.engines.postgres import catalog
 from discreet.engines.postgres import dependencies as reach
-from discreet.engines.postgres.addresses import driver, is_address, remedy_for, stripped
+from discreet.engines.postgres.addresses import address_of, driver, is_address, is_server, remedy_for, stripped
 from discreet.engines.postgres.catalog import Form, Reading, named, reading
 from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.engines.postgres.identity import Place
-from discreet.engines.tables import Tables, check_types, whole_rows
-from discreet.sql.catalog import Column, Type, is_number, nearest
+from discreet.engines.tables import ServerTables, whole_rows
+from discreet.sql.catalog import Column, is_number, nearest
 from discreet.sql.functions.registry import admit
-from discreet.sql.statement.dialect import Dialect
-from discreet.sql.statement.naming import OWNER
 
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["Postgres", "is_address", "named"]
+__all__ = ["Postgres"]
 
 OLDEST = 13
 """The first version of the server that will do."""
@@ -86,14 +83,16 @@ class _Held:
     units: str | None = None
 
 
-class Postgres(Tables[_Held]):
+class Postgres(ServerTables[_Held]):
     """Tables of one database."""
 
-    def __init__(self, address: str) -> None:
+    title = "PostgreSQL"
+    schemes = ("postgresql", "postgres")
+
+    def __init__(self, source: object) -> None:
         super().__init__()
-        self._dialect = PostgresDialect()
-        self.dialect: Dialect = self._dialect
-        self._address = address
+        self.dialect = PostgresDialect()
+        self._address = address_of(source)
         self._path: list[str] = []
         self._lock = HomeLock()
         self._cancelled = False
@@ -105,53 +104,37 @@ class Postgres(Tables[_Held]):
     def __repr__(self) -> str:
         return f"Postgres({str(self._place)!r})"
 
-    def add(
-        self,
-        table: str,
-        source: object,
-        *,
-        types: Mapping[str, Type] | None = None,
-        hints: Mapping[str, Type] | None = None,
-        unit: str | None = None,
-        links: Iterable[str] = (),
-        private: bool = True,
-    ) -> None:
-        """Register a table or a view of the database as `table`; `source` is its name there.
+    @classmethod
+    def accepts(cls, source: object) -> bool:
+        """An address, or a connection of ibis to a server."""
+        return is_server(source)
 
-        Types are those of the server. Values of the `unit` column that name nobody (NaN, infinities) become NULL.
-        """
+    @classmethod
+    def opened(cls, source: object) -> Postgres:
+        """A connection of its own."""
+        return cls(source)
+
+    @classmethod
+    def table_name(cls, table: str) -> str:
+        """The name without its schema and without quotes."""
+        return named(table)[1]
+
+    def _described(self, table: str, source: object, private: bool) -> tuple[_Held, dict[str, Reading]]:
         if not isinstance(source, str) or is_address(source):
             given = "an address" if isinstance(source, str) else type(source).__name__
             remedy = 'write private={"orders": dc.Private("schema.orders")}, or load the data into the database'
             raise InvalidArgument("source", given, "the name of a table on the same server", remedy)
-        self._check_new(table)
         oid, schema, name = self._found(source)
         [record] = self._asked(reach.RECORD, oid=oid)
         readings, omitted, form = self._columns(oid)
-        check_types(table, types, readings, "on the server")
-        shown = [f"{read.sql} AS {quoted(read.name)}" for read in readings.values()]
-        integers = [read for read in readings.values() if read.type == "integer"]
-        shown += [f"{read.stored} AS {self.dialect.stored(read.name)}" for read in integers]
-        owner = None if unit is None else self._owning(table, unit, readings, omitted)
-        shown += [] if owner is None else [f"{owner.owner} AS {quoted(OWNER)}"]
-        for link in links:
-            if link.lower() in readings and readings[link.lower()].rounds:
-                remedy = "make it BIGINT or text, in a view if need be"
-                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
         there = f"{quoted(schema)}.{quoted(name)}"
-        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {there}"
-        columns = tuple(Column(read.name, read.type) for read in readings.values())
-        origins = self._asked(reach.ORIGINS, oid=oid)
-        sources = self._place.sources(origins)
+        sources = self._place.sources(self._asked(reach.ORIGINS, oid=oid))
         definition, unseen = self._definition(oid), self._unseen(oid)
-        units = None if owner is None else owner.family
-        held = _Held(oid, there, form, sources, columns, omitted, definition, record[0], unseen, units=units)
-        if self._asked(reach.RECORD, oid=oid) != [record]:
-            raise self._changed(table)
-        self._check_readable(table)
-        self._held[table] = held
-        if not private:
-            self._held[table] = self._looked_at(table, held)
+        return _Held(oid, there, form, sources, (), omitted, definition, record[0], unseen), readings
+
+    def _beside(self, readings: Mapping[str, Any]) -> dict[str, str]:
+        integers = [read for read in readings.values() if read.type == "integer"]
+        return {self.dialect.stored(read.name): read.stored for read in integers}
 
     def identity(self, table: str) -> str:
         """The server, database, schema and name, whoever asks; with a digest of what a view says."""
@@ -163,12 +146,14 @@ class Postgres(Tables[_Held]):
         part."""
         return self._of(table).sources
 
-    def claims(self, table: str, known: Iterable[str]) -> list[str]:
+    def claims(self, table: str, known: Iterable[str], public: Iterable[str]) -> list[str]:
         """The sources that it is, and those of some books that are it by another name of its server or database; first
-        those that are in these books."""
+        those that are in these books. What a view reads of `public` tables is nobody's."""
         sources, books = self._of(table).sources, frozenset(known)
         self._place.check_named(table, sources, books)
-        return sorted([*sources, *self._place.aliases(sources, books)], key=lambda text: text not in books)
+        found = sorted([*sources, *self._place.aliases(sources, books)], key=lambda text: text not in books)
+        nobodys = {text for other in public for text in self.sources(other)}
+        return [text for text in found if text not in nobodys]
 
     def unseen(self, table: str) -> tuple[str, ...]:
         """Functions that a view uses and that may read tables of which the catalogs know nothing."""
@@ -193,10 +178,6 @@ class Postgres(Tables[_Held]):
         if not same:
             raise self._changed(table)
         return held.name + held.definition
-
-    def paths(self, table: str) -> tuple[Path, ...]:
-        """No files."""
-        return ()
 
     def prepare(self, statement: str) -> None:
         """Refuse what the server cannot parse; it is not planned, for which statistics of rows are looked at."""
@@ -420,15 +401,16 @@ class Postgres(Tables[_Held]):
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
         return readings, tuple(omitted), form
 
-    def _check_readable(self, table: str) -> None:
+    def _check_readable(self, table: str, held: _Held) -> None:
         """That a statement can read the table at all: rows may be hidden from the role, or a server behind it gone."""
+        if [said for (said, *_) in self._asked(reach.RECORD, oid=held.oid)] != [held.record]:
+            raise self._changed(table)
         state = None
         try:
             self.run(f"SELECT * FROM {self.dialect.table(table)} LIMIT 0")
         except self._driver.Error as error:
             state = error.sqlstate
         if state is not None:
-            del self._dialect.tables[table]
             remedy = "see to grants, policies for rows (ROW LEVEL SECURITY), and what a view reads"
             raise InvalidArgument("table", table, f"one that the role can read (SQLSTATE {state})", remedy)
 

@@ -11,7 +11,7 @@ what was compared before a run is compared once more after it.
 A session is given as it is, or by its address: `spark://…` for a cluster, `sc://…` for Spark Connect. Needs Java and
 the driver: `pip install 'discreet[spark]'`.
 
->>> named("lake.ward.visits")
+>>> Spark.table_name("lake.ward.visits")
 'visits'
 """
 
@@ -42,27 +42,21 @@ from discreet.engines.spark.sessions import (
     is_alive,
     is_connect,
     is_interrupted,
+    is_spark,
     is_spark_frame,
     opened,
     unless_lost,
 )
 from discreet.engines.spark.settings import TIMEOUT, check_settings
-from discreet.engines.tables import Tables, check_types, whole_rows
-from discreet.sql.catalog import Column, Type, is_number
+from discreet.engines.tables import FLEETING, ServerTables, whole_rows
+from discreet.sql.catalog import Column, is_number
 from discreet.sql.functions.registry import admit
-from discreet.sql.statement.dialect import Dialect
-from discreet.sql.statement.naming import OWNER
 
-__all__ = ["Spark", "named"]
+__all__ = ["Spark"]
 
 OLDEST = 4
 """The first version that will do."""
 CHANGED = "a table changed, or can no longer be read: connect again"
-
-
-def named(table: object) -> str:
-    """What a table is called in questions: the last part of its name."""
-    return catalog.named(table)[-1]
 
 
 @dataclass(frozen=True)
@@ -96,13 +90,17 @@ class _Held:
     units: str | None = None
 
 
-class Spark(Tables[_Held]):
+class Spark(ServerTables[_Held]):
     """Tables of one session."""
+
+    title = "Spark"
+    schemes = ("sc", "spark")
+    where = "on Spark"
+    exact_types = "BIGINT or STRING"
 
     def __init__(self, source: object) -> None:
         super().__init__()
-        self._dialect = SparkDialect()
-        self.dialect: Dialect = self._dialect
+        self.dialect = SparkDialect()
         self._own = is_address(source)
         self._session: Any = opened(str(source)) if self._own else getattr(source, "sparkSession", source)
         self._lock = HomeLock()
@@ -120,40 +118,30 @@ class Spark(Tables[_Held]):
     def __repr__(self) -> str:
         return f"Spark({', '.join(self._held)})"
 
-    def add(
-        self,
-        table: str,
-        source: object,
-        *,
-        types: Mapping[str, Type] | None = None,
-        hints: Mapping[str, Type] | None = None,
-        unit: str | None = None,
-        links: Iterable[str] = (),
-        private: bool = True,
-    ) -> None:
-        """Register a table or view by its name, or a frame of the same session, as `table`.
+    @classmethod
+    def accepts(cls, source: object) -> bool:
+        """A session, a frame in one, or the address of a cluster."""
+        return is_spark(source)
 
-        Types are those of the schema. Values of the `unit` column that name nobody (NaN, infinities, bytes that are no
-        text) become NULL.
-        """
-        self._check_new(table)
+    @classmethod
+    def opened(cls, source: object) -> Spark:
+        """The session that is given, or that of a frame; one is opened for an address."""
+        return cls(source)
+
+    @classmethod
+    def first_table(cls, source: object, table: str | None) -> tuple[object, str]:
+        """A frame itself, or the table that is named."""
+        return (source, table or "data") if is_spark_frame(source) else super().first_table(source, table)
+
+    @classmethod
+    def table_name(cls, table: str) -> str:
+        """The last part of a name, without backticks."""
+        return catalog.named(table)[-1]
+
+    def _described(self, table: str, source: object, private: bool) -> tuple[_Held, dict[str, Reading]]:
         held = self._source(table, source, private)
         readings, omitted = catalog.columns(held.frame, held.barred)
-        check_types(table, types, readings, "on Spark")
-        shown = [f"{read.sql} AS {identifier(read.name)}" for read in readings.values()]
-        owner = None if unit is None else self._owner(table, unit, readings, omitted)
-        shown += [] if owner is None else [f"{owner.owner} AS {identifier(OWNER)}"]
-        for link in links:
-            read = readings.get(link.lower())
-            if read is not None and (read.rounds or read.owner is None):
-                remedy = "make it BIGINT or STRING, in a view if need be"
-                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
-        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {held.name}"
-        columns = tuple(Column(read.name, read.type) for read in readings.values())
-        units = None if owner is None else owner.family
-        self._held[table] = replace(held, columns=columns, omitted=omitted, units=units)
-        if not private:
-            self._held[table] = self._looked_at(table, self._held[table])
+        return replace(held, omitted=omitted), readings
 
     def identity(self, table: str) -> str:
         """Where the table lies, with a digest of what a view or frame says; a frame has only its name."""
@@ -289,7 +277,7 @@ class Spark(Tables[_Held]):
             frame: Any = source
             if frame.sparkSession is not session:
                 raise InvalidArgument("source", table, "a frame of the same session", "make all of them in one session")
-            given, name, identity = True, identifier(f"discreet_{number()}"), f"memory:{table}"
+            given, name, identity = True, identifier(f"discreet_{number()}"), f"{FLEETING}{table}"
         elif isinstance(source, str) and not is_address(source):
             name, frame = catalog.found(session, source)
             given, identity = False, catalog.place(session, name)

@@ -1,16 +1,16 @@
 """What ibis connects to as an engine: BigQuery, Snowflake and Trino, and PostgreSQL beside them.
 
-A connection of ibis knows the tables and their types; statements are ours, one SELECT each, and run as they are. On
-PostgreSQL the engine of its own is used (`address_of`), over a connection of its own. Others can only be refused: what
-their SQL does with overflows, NaN and casts would have to be known first. So is DuckDB, which has an engine of its own:
-in somebody else's connection, macros and functions may stand in for those that bound what a row adds, and settings
-change what is equal.
+A connection of ibis knows the tables and their types; statements are ours, one SELECT each, and run as they are. For
+PostgreSQL there is an engine of its own, over a connection of its own. Others can only be refused: what their SQL does
+with overflows, NaN and casts would have to be known first. So is DuckDB, which has an engine of its own: in somebody
+else's connection, macros and functions may stand in for those that bound what a row adds, and settings change what is
+equal.
 
 Warehouses say little about views and nothing about who else may write: that a view changed goes unnoticed, and that
 nothing is written is left to the rights of the role. Needs `pip install 'discreet[ibis]'` and the backend's own driver.
 
->>> is_ibis("visits.csv"), is_ibis({"who": [1]})
-(False, False)
+>>> Ibis.accepts("trino://ann@data.example/lake"), Ibis.accepts("visits.csv"), Ibis.accepts({"who": [1]})
+(True, False, False)
 """
 
 from __future__ import annotations
@@ -20,24 +20,23 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import quote
 
+from discreet.core.display.secrets import address_kind, known_scheme
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import HomeLock
 from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
 from discreet.engines.engine import known as known_of
-from discreet.engines.postgres.addresses import made_from
-from discreet.engines.tables import Tables, check_types, whole_rows
+from discreet.engines.postgres.addresses import is_ibis, is_server
+from discreet.engines.tables import ServerTables, whole_rows
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
 from discreet.sql.catalog import Column, Type, is_number, nearest
 from discreet.sql.functions.registry import admit
-from discreet.sql.statement.dialect import Dialect
-from discreet.sql.statement.naming import OWNER
 from discreet.sql.statement.selection import LARGEST
 
-__all__ = ["Ibis", "address_of", "is_ibis", "named"]
+__all__ = ["Ibis"]
 
 MICROS = 6
 """Digits of a second that Python's moments have."""
@@ -63,6 +62,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _Held:
+    name: str
     identity: str
     columns: tuple[Column, ...]
     omitted: tuple[tuple[str, str], ...]
@@ -70,18 +70,19 @@ class _Held:
     unique: tuple[str, ...] = ()
 
 
-def is_ibis(source: object) -> bool:
-    """Whether a source is a connection of ibis."""
-    return any(f"{kind.__module__}.{kind.__name__}" == "ibis.backends.BaseBackend" for kind in type(source).__mro__)
+def _is_address(source: object) -> bool:
+    return isinstance(source, str) and address_kind(source) in WAREHOUSES
 
 
-def address_of(source: object) -> object:
-    """The address of a PostgreSQL server that ibis is connected to, options and schema included; anything else as it
-    is."""
-    backend: Any = source
-    if not is_ibis(source) or backend.name != "postgres":
-        return source
-    return made_from(backend.con)
+def _connected(address: str) -> Any:
+    """A connection of ibis to the warehouse at an address; where it fails, nothing of the address is repeated."""
+    if find_spec("ibis") is None:
+        bound = "reached through ibis, which is not installed"
+        raise InvalidArgument("source", f"{address_kind(address)}://…", bound, "pip install 'discreet[ibis]'")
+    with suppress(Exception):
+        return import_module("ibis").connect(known_scheme(address))
+    remedy = "see whether the driver is installed and lets us in, or connect with ibis and give that connection"
+    raise InvalidArgument("source", f"{address_kind(address)}://…", "a warehouse that ibis can connect to", remedy)
 
 
 def named(table: object) -> tuple[str, ...]:
@@ -93,11 +94,17 @@ def named(table: object) -> tuple[str, ...]:
     return parts
 
 
-class Ibis(Tables[_Held]):
+class Ibis(ServerTables[_Held]):
     """Tables of one connection of ibis."""
 
-    def __init__(self, backend: Any) -> None:
+    title = "ibis"
+    schemes = tuple(WAREHOUSES)
+    where = "there"
+    exact_types = "a whole number or text"
+
+    def __init__(self, backend: Any, own: bool = False) -> None:
         super().__init__()
+        self._own = own
         words = WAREHOUSES.get(backend.name)
         if words is None:
             remedy = "copy the table to one of these, or to Parquet files"
@@ -105,45 +112,33 @@ class Ibis(Tables[_Held]):
             raise InvalidArgument("source", backend.name, f"one of postgres, {', '.join(WAREHOUSES)}", remedy)
         self._backend = backend
         self._words = words
-        self._dialect = WarehouseDialect(words)
-        self.dialect: Dialect = self._dialect
+        self.dialect = WarehouseDialect(words)
         self._lock = HomeLock()
         self._closed = False
 
     def __repr__(self) -> str:
         return f"Ibis({self._backend.name!r})"
 
-    def add(
-        self,
-        table: str,
-        source: object,
-        *,
-        types: Mapping[str, Type] | None = None,
-        hints: Mapping[str, Type] | None = None,
-        unit: str | None = None,
-        links: Iterable[str] = (),
-        private: bool = True,
-    ) -> None:
-        """Register a table or view as `table`; `source` is its name. Types are those of the backend."""
-        self._check_new(table)
+    @classmethod
+    def accepts(cls, source: object) -> bool:
+        """A connection of ibis, but to PostgreSQL, which has an engine of its own; or the address of a warehouse."""
+        return (is_ibis(source) and not is_server(source)) or _is_address(source)
+
+    @classmethod
+    def opened(cls, source: object) -> Ibis:
+        """The connection that is given; one is made for an address, and closed with the engine."""
+        return cls(source) if is_ibis(source) else cls(_connected(str(source)), own=True)
+
+    @classmethod
+    def table_name(cls, table: str) -> str:
+        """The last part of a name."""
+        return named(table)[-1]
+
+    def _described(self, table: str, source: object, private: bool) -> tuple[_Held, dict[str, _Reading]]:
         parts = self._place(named(source))
         readings, omitted = self._columns(parts)
-        check_types(table, types, readings, "there")
-        shown = [f"{read.sql} AS {self.dialect.identifier(read.name)}" for read in readings.values()]
-        units = None
-        if unit is not None:
-            owner = self._owner(table, unit, readings, omitted)
-            units = owner.family
-            shown.append(f"{owner.owner} AS {self.dialect.identifier(OWNER)}")
-        for link in links:
-            if link.lower() in readings and readings[link.lower()].rounds:
-                remedy = "make it a whole number or text, in a view if need be"
-                raise InvalidArgument("link", link, "of a type that is read without rounding", remedy)
-        place = ".".join(map(self.dialect.identifier, parts))
-        self._dialect.tables[table] = f"SELECT {', '.join(shown)} FROM {place}"
-        columns = tuple(Column(read.name, read.type) for read in readings.values())
-        held = _Held(self._identity(parts), columns, omitted, units)
-        self._held[table] = held if private else self._looked_at(table, held)
+        name = ".".join(map(self.dialect.identifier, parts))
+        return _Held(name, self._identity(parts), (), omitted), readings
 
     def identity(self, table: str) -> str:
         """The backend, which server of its kind it is, and the full name."""
@@ -157,11 +152,6 @@ class Ibis(Tables[_Held]):
     def definition(self, table: str) -> str:
         """Nothing is known of it."""
         return ""
-
-    def paths(self, table: str) -> tuple[Path, ...]:
-        """None."""
-        self._of(table)
-        return ()
 
     def prepare(self, statement: str) -> None:
         """Refuse what the warehouse cannot plan, as it says without running it."""
@@ -201,11 +191,13 @@ class Ibis(Tables[_Held]):
         """Nothing: no driver of a warehouse has a way to stop a statement from another thread."""
 
     def close(self) -> None:
-        """Let go of the connection, which belongs to whoever made it and stays open."""
+        """Let go of the connection, which stays open where whoever gave it made it."""
         if self._lock.left:
             self._closed = True
             return
         with self._lock:
+            if self._own and not self._closed:
+                self._backend.disconnect()
             self._closed = True
 
     def _check_open(self) -> None:

@@ -263,6 +263,20 @@ def test_nothing_is_written_over_tables_books_keys_and_the_configuration(run: Co
     assert run.json("budget")[0]["used"] == before
 
 
+def test_nothing_is_written_over_the_records_of_a_csv(empty: Commands) -> None:
+    (empty.folder / "stays.csv").write_text("who,x\n" + "".join(f"{i},1\n" for i in range(50)))
+    empty("init", "stays.csv", "--unit", "who", "--epsilon", "3", "--max-rows", "1")
+    records = empty.folder / "stays.csv.records"
+    kept = {path: path.read_bytes() for path in records.iterdir()}
+    assert kept
+    for place, path in enumerate(kept):
+        (empty.folder / f"linked{place}").hardlink_to(path)
+        for name in (f"{path.parent.name}/{path.name}", f"linked{place}", f"{path.parent.name}/new"):
+            said = empty("query", "SELECT COUNT(*) AS n FROM stays", "-e", "1", "--certificate", name, code=2)
+            assert "it would be lost" in said.stderr
+    assert {path: path.read_bytes() for path in records.iterdir()} == kept
+
+
 def test_nothing_is_written_into_a_folder_of_data(empty: Commands) -> None:
     (empty.folder / "data").mkdir()
     (empty.folder / "visits.parquet").rename(empty.folder / "data" / "visits.parquet")

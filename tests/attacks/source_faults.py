@@ -172,6 +172,14 @@ def files_of_any_kind() -> Any:
     return patch.object(spark_files, "check_kinds", lambda plan: None)
 
 
+def folders_that_give_types() -> Any:
+    return patch.object(spark_files, "typed_by_folders", lambda plan, files: {})
+
+
+def spaces_that_tell_people_apart() -> Any:
+    return patch.object(spark_catalog, "DECLARED", "nothing")
+
+
 def decimals_not_guarded() -> Any:
     original = spark_catalog.reading
 

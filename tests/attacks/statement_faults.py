@@ -11,6 +11,7 @@ from tests.attacks.faults import together
 from discreet.engines.duckdb import engine as duckdb
 from discreet.engines.duckdb import types as schema
 from discreet.session import sql_question as asked
+from discreet.sql.answers import answer as answers
 from discreet.sql.functions import decimal_arithmetic as units
 from discreet.sql.functions import registry as functions
 from discreet.sql.functions import text as textual
@@ -52,6 +53,14 @@ def plans_of_any_size() -> Any:
     return together(
         patch.object(asked, "check_effort", lambda *_: None), patch.object(parse_aggregates, "MOST_MEASURES", 10**9)
     )
+
+
+def writers_of_any_depth() -> Any:
+    return patch.object(asked.Asked, "prepared", lambda self: (str(self.statement), self)[1])
+
+
+def sorted_by_constants() -> Any:
+    return patch.object(answers, "names_in", lambda expression: frozenset({"any"}))
 
 
 def lists_made_again() -> Any:

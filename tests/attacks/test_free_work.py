@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -24,7 +24,14 @@ from discreet.sql.measuring import planner
 from discreet.sql.parsing import effort
 from discreet.sql.parsing import expressions as parse_expressions
 from discreet.sql.parsing import key_values as keys
-from discreet.sql.parsing.effort import MOST_LAWS, MOST_MEASURES, MOST_NODES, MOST_SEARCHES, MOST_SUMS
+from discreet.sql.parsing.effort import (
+    MOST_LAWS,
+    MOST_MEASURES,
+    MOST_NODES,
+    MOST_RANKS,
+    MOST_SEARCHES,
+    MOST_SUMS,
+)
 from discreet.sql.parsing.expressions import HEAVIEST
 from discreet.sql.parsing.select import parse
 
@@ -83,6 +90,7 @@ def test_what_would_take_long_to_plan_is_refused_before_anything_is_calibrated()
     questions = {
         "different aggregates": aggregates("SUM(x + {0}) + SUM(x - {0})", MOST_MEASURES // 2 + 1),
         "sums and quantiles": aggregates("STDDEV(x + {})", MOST_SUMS // 3 + 1),
+        "quantiles and modes": aggregates("MEDIAN(CLAMP(x + {}, 0, 9))", MOST_RANKS + 1),
         "declared values": aggregates(laws, MOST_LAWS + 1),
         "parts": f"SELECT COUNT(*) AS n FROM t WHERE {conditions}",
         "looks for": aggregates("COUNT_IF(c LIKE '%{}_b%')", MOST_SEARCHES + 1),
@@ -96,6 +104,33 @@ def test_what_would_take_long_to_plan_is_refused_before_anything_is_calibrated()
                 session.sql(text, epsilon=1)
             assert session.spent.epsilon == 0
         assert work["calibrations"] == 0
+
+
+@attack(49, finds=[statement_faults.writers_of_any_depth])
+def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    columns = {f"c{number}": ["a"] for number in range(320)}
+    with opened({"who": [1]} | columns) as session:
+        for many in (180, 240, 320):
+            text = f"SELECT COUNT(*) AS n FROM t WHERE CONCAT({', '.join([*columns][:many])}) = 'x'"
+            try:
+                with suppress(Unsupported):
+                    session.price(text, epsilon=1)
+            except RecursionError:
+                pytest.fail("an error that is none of ours")
+
+
+CONSTANTS = ("'z'", "DATE '2020-01-01'", "NULL", "TRUE", "1.5", "2e0", "-1", "'a' || 'b'", "CAST('1' AS BIGINT)")
+
+
+@attack(49, finds=[statement_faults.sorted_by_constants])
+def test_a_constant_sorts_nothing_and_fails_nothing() -> None:
+    with opened(PEOPLE, values={"c": ["a", "b"]}) as session:
+        for place, order in enumerate(CONSTANTS):
+            text = f"SELECT c, COUNT(*) AS n FROM t GROUP BY c ORDER BY {order}, c DESC"
+            try:
+                assert [row[0] for row in session.sql(text, epsilon=f"0.{place + 1}").rows] == ["b", "a"]
+            except Unsupported as refusal:
+                pytest.fail(f"{order}: {refusal}")
 
 
 @contextmanager

@@ -187,6 +187,19 @@ def test_moments_in_orc_are_not_read(tmp_path: Path) -> None:
 
 
 @attack(11, finds=[faults.files_not_looked_into])
+def test_decimals_in_orc_are_not_read(tmp_path: Path) -> None:
+    """The reader fails on one that has more digits than its type."""
+    decimals = {name: facts for name, facts in LARGE.items() if pa.types.is_decimal(facts[0])}
+    for odd in (False, True):
+        (tmp_path / str(odd)).mkdir()
+        orc(stored(decimals, odd), tmp_path / str(odd) / "part.orc")
+        with opened(tmp_path / f"b{odd}", running().read.orc(str(tmp_path / str(odd))), "t") as session:
+            assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).rows
+            for name in decimals:
+                assert "decimals in ORC" in str(asked(session, name))
+
+
+@attack(11, finds=[faults.files_not_looked_into])
 def test_columns_to_fail_on_are_followed_into_views(tmp_path: Path) -> None:
     """A view that leaves such a column out is read, and one that uses it is refused, under whatever name."""
     table = pa.table({"who": pa.array([1, 2], pa.int64()), "v": column(pa.timestamp("ms"), [1, 2], 8)})
@@ -277,6 +290,46 @@ def test_a_file_written_in_the_place_of_another_is_looked_into(tmp_path: Path) -
         with pytest.raises(dc.DiscreetError, match="connect again"):
             session.sql("SELECT COUNT(v) AS n FROM t", epsilon=3)
         assert session.spent == spent
+
+
+@attack(28, finds=[faults.folders_that_give_types])
+def test_the_name_of_one_folder_changes_no_type(tmp_path: Path) -> None:
+    """Spark takes the type of a column from the names of all folders; a price, which is free, would tell of one."""
+    spark, prices = running(), []
+    who, least = pa.array(range(3), pa.int64()), "SELECT SUM(CLAMP(ward, 0, 9)) AS n FROM t"
+    for place, wards in enumerate((["0", "1"], ["0", "1", "x"])):
+        for ward in wards:
+            (tmp_path / f"{place}" / f"ward={ward}").mkdir(parents=True)
+            parquet(pa.table({"who": who}), tmp_path / f"{place}" / f"ward={ward}" / "a.parquet")
+        frame = spark.read.parquet(str(tmp_path / f"{place}"))
+        with opened(tmp_path / f"books{place}", frame, "t") as session:
+            assert session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).rows
+            for question in (least, "SELECT COUNT(*) AS n FROM t WHERE UPPER(ward) = 'X'"):
+                try:
+                    prices.append(session.price(question, epsilon=1).loss)
+                except dc.DiscreetError as error:
+                    prices.append(str(error))
+        with pytest.raises(InvalidArgument, match="without ward, which has a type that follows from the names"):
+            opened(tmp_path / f"filtered{place}", frame.where("ward = '0'"), "t")
+    assert prices[:2] == prices[2:]
+
+
+@attack(18, finds=[faults.spaces_that_tell_people_apart])
+def test_a_person_is_one_in_columns_of_any_width(tmp_path: Path) -> None:
+    spark = running()
+    try:
+        for table, width in {"narrow": 5, "wide": 8}.items():
+            spark.sql(f"CREATE TABLE {table} (who CHAR({width}), x BIGINT) USING parquet LOCATION '{tmp_path / table}'")
+            spark.sql(f"INSERT INTO {table} VALUES ('ann', 1), ('bob', 1)")
+        more = {"private": {"wide": dc.Private("wide", unit="who")}, "max_rows": 5}
+        with opened(tmp_path / "b", spark, "narrow", **more) as session:
+            both = "SELECT COUNT(DISTINCT who) AS n FROM (SELECT who FROM narrow UNION ALL SELECT who FROM wide)"
+            for question, units in ((both, 2), ("SELECT COUNT(*) AS n FROM narrow WHERE who = 'ann'", 1)):
+                found = session._engine.run(session.price(question, epsilon=1).statement)
+                assert [total for part, _, _, _, total, _ in found if part in (0, 1)] == [units]
+    finally:
+        for table in ("narrow", "wide"):
+            spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
 @attack(11, finds=[faults.flat_columns_only])

@@ -265,7 +265,15 @@ class Asked:
     def prepared(self) -> Asked:
         """Itself, once its statement is written: what the engine cannot do is refused before anything is charged, and
         so is what the books could not store."""
-        str(self.statement)
+        try:
+            str(self.statement)
+        except RecursionError:
+            # Raised out here, the error does not carry the other one's many frames along.
+            deep = True
+        else:
+            deep = False
+        if deep:
+            raise Unsupported("this question", "an expression is nested too deeply", "compute parts in a subquery")
         if self.largest_payload > LONGEST_PAYLOAD:
             reason = f"its answer could take {self.largest_payload:,} bytes, more than {LONGEST_PAYLOAD:,}"
             raise Unsupported("this question", reason, "ask for fewer groups or fewer aggregates at a time")

@@ -42,12 +42,15 @@ __all__ = [
     "plan",
     "quoted",
     "reading",
+    "same_columns",
     "same_plan",
     "sources",
 ]
 
 LARGEST = double(1.7976931348623157e308)
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
+DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps that a text is a CHAR(n) to whoever declared it."""
 MANY = 100
 """Files that are named one by one."""
 WHOLE = {
@@ -106,6 +109,8 @@ def reading(name: str, kind: str) -> Reading | None:
     if form.split(" ")[0] in ("string", "char", "varchar"):
         # Bytes that are no text become marks, but name nobody: two of them could be read alike.
         binary = f"CAST({column} AS STRING) COLLATE UTF8_BINARY" if " " in kind else f"CAST({column} AS STRING)"
+        # CHAR(n) is filled up with spaces to n characters, which mean nothing: 'ann' is one person in any of them.
+        binary = f"RTRIM(' ', {binary})" if form.split(" ")[0] == "char" else binary
         owner = f"CASE WHEN IS_VALID_UTF8({binary}) THEN {binary} END"
         collated = " collate " in kind and not kind.lower().endswith(" utf8_binary")
         return Reading(name, "text", f"MAKE_VALID_UTF8({binary})", "text", None if collated else owner)
@@ -123,6 +128,8 @@ def columns(frame: Any, barred: Mapping[str, str]) -> tuple[dict[str, Reading], 
     names = Counter(column.name.lower() for column in frame.schema.fields)
     for column in frame.schema.fields:
         kind = column.dataType.simpleString()
+        if str(column.metadata.get(DECLARED, "")).startswith("char("):
+            kind = re.sub("^string", "char", kind)
         reason = barred.get(column.name.lower())
         read = None if "${" in column.name or reason else reading(column.name, kind)
         if read is None or names[column.name.lower()] > 1:
@@ -133,6 +140,12 @@ def columns(frame: Any, barred: Mapping[str, str]) -> tuple[dict[str, Reading], 
     if not readings:
         raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
     return readings, tuple(omitted)
+
+
+def same_columns(now: Any, before: Any, barred: Mapping[str, str]) -> bool:
+    """Whether two schemas have the same columns, but for those `barred`, which are not read."""
+    found = [[c for c in schema.fields if c.name.lower() not in barred] for schema in (now, before)]
+    return found[0] == found[1]
 
 
 def _units(column: str, precision: int, scale: int) -> str:

@@ -56,6 +56,8 @@ __all__ = ["Spark"]
 
 OLDEST = 4
 """The first version that will do."""
+INFERRED = "spark.sql.sources.partitionColumnTypeInference.enabled"
+"""The setting by which folders give columns types; without it they are text, whatever the folders are called."""
 CHANGED = "a table changed, or can no longer be read: connect again"
 
 
@@ -291,7 +293,9 @@ class Spark(ServerTables[_Held]):
         if private:
             stored.check_kinds(shown)
             failing = self._footers.failing(files, read, _kinds(frame))
-        barred = stored.outputs(shown, stored.unread(shown, failing))
+        inferred = str(session.conf.get(INFERRED, "true")).lower() != "false"
+        by_folders = stored.typed_by_folders(shown, files) if private and inferred else {}
+        barred = stored.outputs(shown, stored.unread(shown, failing) | by_folders)
         sources = (identity,) if identity.startswith("file:") else (identity, *catalog.sources(files))
         paths = catalog.local(files)
         said = _digest(session, frame, name, sources) if given else catalog.definition(session, name)
@@ -316,7 +320,8 @@ class Spark(ServerTables[_Held]):
         except InvalidArgument:
             return None
         shown, physical = catalog.explained(session, frame)
-        same = frame.schema == held.schema and catalog.same_plan(shown, views=not held.plan) == held.plan
+        same = catalog.same_columns(frame.schema, held.schema, held.barred)
+        same = same and catalog.same_plan(shown, views=not held.plan) == held.plan
         same = same and (held.given or catalog.place(session, held.name) == held.identity)
         return frame if same and self._lies_still(held, frame, scans(physical)) else None
 

@@ -11,6 +11,8 @@ Traceback (most recent call last):
 discreet.core.errors.InvalidArgument: source='csv' must be Parquet or ORC where it is files, ...; write it to ...
 >>> unread("+- Relation lake.stays[who#1L,seen#2] parquet", {"seen": "moments in milliseconds"})
 {'2': ('seen', 'moments in milliseconds')}
+>>> typed_by_folders("+- Relation [who#1L,ward#2] parquet", ["file:///lake/ward=1/0.parquet"])
+{'2': ('ward', 'a type that follows from the names of folders')}
 >>> folder("file:///lake/a=1/b=2/0", ["file:/lake/a=1"], ""), folder("file:///lake/a=2/0", [], "[a#1]")
 ('file:/lake/a=1', 'file:/lake')
 """
@@ -33,6 +35,7 @@ __all__ = [
     "place_of",
     "relations",
     "tables",
+    "typed_by_folders",
     "unread",
 ]
 
@@ -41,6 +44,7 @@ REFUSED = re.compile(r"\] (avro|csv|json|text|xml)(?: .*)?$|^[\s:|+-]*(HiveTable
 FILES = re.compile(r"^.*\] (?:parquet|orc)(?: .*)?$", re.M)
 """Lines of a plan that stand for files, with their columns."""
 OURS = re.compile(r"^[\s:|+-]*View \(`_pyspark_\w+`, .*$", re.M)
+BY_FOLDERS = "a type that follows from the names of folders"
 TABLE = re.compile(r"^[\s:|+-]*Relation ([^\[]+)\[")
 
 
@@ -60,12 +64,24 @@ def relations(plan: str) -> str:
 
 def unread(plan: str, failing: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The columns of files in a plan that cannot be read without fail, by their numbers in it."""
-    lines = relations(plan)
+    return _numbered(relations(plan), failing)
+
+
+def _numbered(lines: str, reasons: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     found = {}
-    for name, reason in failing.items():
+    for name, reason in reasons.items():
         for number in re.findall(rf"[\[, ]{re.escape(name)}#(\d+)", lines, re.I):
             found[number] = (name, reason)
     return found
+
+
+def typed_by_folders(plan: str, files: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Columns that the names of folders give (key=value), where no catalog declares them, by their numbers in a plan:
+    Spark takes their type from all names together, so that one folder more would change what the others are."""
+    lines = "\n".join(line for line in FILES.findall(plan) if TABLE.match(line) is None)
+    parts = {part for file in files for part in unquote(urlsplit(file).path).split("/")[:-1]}
+    keys = {part.partition("=")[0] for part in parts if "=" in part}
+    return _numbered(lines, dict.fromkeys(keys, BY_FOLDERS))
 
 
 def outputs(plan: str, numbers: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -77,8 +93,10 @@ def outputs(plan: str, numbers: Mapping[str, tuple[str, str]]) -> dict[str, str]
     passed = {}
     for number, (name, reason) in numbers.items():
         if re.search(rf"#{number}\b|#{number}L", rest):
-            bound = f"without {name}, which has {reason}: Spark fails on some of them"
-            raise InvalidArgument("source", name, bound, "leave it out of the view or frame, or write it anew")
+            bound, remedy = f"without {name}, which has {reason}", "leave it out of the view or frame, or write it anew"
+            if reason == BY_FOLDERS:
+                remedy = "leave it out, declare the table in a catalog, or turn the inference of such types off"
+            raise InvalidArgument("source", name, bound, remedy)
         shown = re.search(rf"[\[ ](.{{1,{len(name)}}})#{number}L?[,\]]", first)
         if shown is not None:
             passed[shown[1].lower()] = reason

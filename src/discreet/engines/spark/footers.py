@@ -25,7 +25,9 @@ from discreet.sql.decimals import LONG_DIGITS
 
 __all__ = ["Footers", "Scan", "is_total", "scans"]
 
-MILLIS, LONG, MOMENT = "moments in milliseconds", f"decimals of more than {LONG_DIGITS} digits", "moments in ORC"
+MILLIS, LONG = "moments in milliseconds", f"decimals of more than {LONG_DIGITS} digits"
+IN_ORC = {"timestamp": "moments in ORC", "decimal": "decimals in ORC"}
+"""Types of ORC on whose values the reader can fail: moments out of range, decimals of more digits than their type."""
 TOTAL = {
     "tinyint": ("smallint", "int", "bigint", "double"),
     "smallint": ("int", "bigint", "double"),
@@ -307,7 +309,8 @@ def _of_orc(columns: Iterable[tuple[str, Sequence[str]]]) -> dict[str, _Stored]:
     found = {}
     for name, kinds in columns:
         known = tuple(_plain(kind) for kind in kinds)
-        found[name] = _Stored(known, MOMENT if any(kind.startswith("timestamp") for kind in known) else "")
+        reasons = [IN_ORC[form] for kind in known if (form := kind.partition("(")[0]) in IN_ORC]
+        found[name] = _Stored(known, reasons[0] if reasons else "")
     return found
 
 

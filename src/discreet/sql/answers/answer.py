@@ -262,7 +262,9 @@ def _post_process(query: Query, table: list[tuple[Any, ...]]) -> list[tuple[Any,
     listed = ", ".join(quoted(name) for name in (PLACE, *called.values()))
     outputs = ", ".join(f"{text_of(substituted(o.expression, called))} AS {quoted(names.new())}" for o in query.outputs)
     having = "" if query.having is None else f" WHERE {text_of(substituted(query.having, called))}"
-    sorting = [(text_of(substituted(o.expression, called)), "DESC" if o.descending else "ASC") for o in query.order]
+    # A constant sorts nothing, and DuckDB refuses some of them.
+    sorted_by = [o for o in query.order if names_in(o.expression)]
+    sorting = [(text_of(substituted(o.expression, called)), "DESC" if o.descending else "ASC") for o in sorted_by]
     order = "".join(f"{expression} {way}, " for expression, way in sorting)
     limit = f" LIMIT {query.limit}" if query.limit is not None else ""
     statement = (

@@ -113,6 +113,13 @@ def test_a_price_tells_what_the_function_does_on_made_up_rows(
     assert session.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("label", ["a" * 100_000, math.inf, math.nan, ("b", math.inf), [1]])
+def test_values_that_no_block_can_give_are_refused(session: Session, label: Any) -> None:
+    with pytest.raises(dc.InvalidArgument, match="an answer that a block can give"):
+        ask(session, lambda rows: label, bounds=None, values=[label, "b"])
+    assert session.spent.epsilon == 0
+
+
 def test_a_price_warns_of_too_few_blocks(session: Session) -> None:
     asked = {"epsilon": 1, "bounds": (0, 100), "form": "numpy", "limits": QUICK}
     for given in ({"blocks": 10}, {"blocks": 1, "method": "median"}, {"blocks": 60, "method": "winsorized"}):

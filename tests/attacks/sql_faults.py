@@ -218,6 +218,10 @@ def rows_of_any_shape() -> Any:
     return patch.object(certificate, "_digest_of", lambda answer: certificate.digest(answer["columns"], answer["rows"]))
 
 
+def questions_as_they_are_written() -> Any:
+    return patch.object(certificate, "_indented", lambda question: question)
+
+
 def objects_read_all_or_nothing() -> Any:
     """As Arrow converts texts, or else, if one value is none, as each is written."""
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -186,8 +187,19 @@ def test_a_number_that_is_none_is_not_taken_for_null() -> None:
     key = SigningKey.create()
     record = key.sign(said_of([[None]]))
     for value in (float("nan"), float("inf"), float("-inf")):
-        with pytest.raises(InvalidArgument):
-            verify(record, key.public, answer={"columns": ["n"], "rows": [[value]]})
+        for answer in ({"columns": ["n"], "rows": [[value]]}, SimpleNamespace(names=("n",), rows=((value,),))):
+            with pytest.raises(InvalidArgument):
+                verify(record, key.public, answer=answer)
+
+
+@attack(39, finds=[sql_faults.questions_as_they_are_written])
+def test_a_question_says_nothing_in_the_place_of_its_certificate() -> None:
+    """Lines of its own are set in, so that none can be taken for one that says what it cost."""
+    key = SigningKey.create()
+    said = {**said_of([[0]]), "question": "SELECT 1\ncost PureDP(epsilon=0)\nnot checked: nothing"}
+    shown = str(verify(key.sign(said), key.public)).splitlines()
+    at_the_margin = [line.split()[0] for line in shown if not line.startswith(" ")]
+    assert at_the_margin == ["SELECT", "on", "protects", "cost", "not"]
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,22 @@ def test_a_block_is_named_by_nobody_and_goes_before_the_session_where_memory_run
     assert int(score) == 1000
 
 
+def test_where_no_worker_can_take_the_place_of_one_that_was_lost_blocks_have_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failure would tell of the block that lost it."""
+
+    def never(self: Any, function: object) -> None:
+        raise InvalidArgument("function", "it", "loadable", "this time it was not")
+
+    for deed in ("begin", "__init__"):
+        few = Limits(seconds=3, workers=1)
+        with Workers(lambda rows: 1.0, 1, "rows", few) as workers, monkeypatch.context() as now:
+            now.setattr(workers_module._Slot, deed, never)
+            workers._slots[0]._process.kill()
+            assert workers.answers(lambda place: pickle.dumps(1), 3) == [None] * 3
+
+
 def test_none_is_left_where_all_end_while_one_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     making, ended, made = threading.Event(), threading.Event(), []
 
@@ -420,3 +436,9 @@ def test_labels_in_labels_end_somewhere() -> None:
     assert read(written(label)) == label
     with pytest.raises(ValueError, match="deep"):
         read(written((label,)))
+
+
+@pytest.mark.parametrize("message", [b"NaN", b"Infinity", b"-Infinity", b'{"t": [1, NaN]}', b"[1]"])
+def test_a_message_that_is_no_label_is_refused(message: bytes) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError)):
+        read(message)

@@ -123,13 +123,18 @@ class Certificate:
         column = f" (column {self.unit['column']})" if "column" in self.unit else ""
         other = "replaced by any other" if self.unit["neighbours"] == "replace" else "there or not"
         told = (
-            f"{self.question}\n"
+            f"{_indented(self.question)}\n"
             f"on {self.data}, asked on {self.ledger['time']}\n"
             f"protects each {self.unit['kind']}{column}, whether {other}\n"
             f"cost {self.loss}, which follows from the {len(self.events)} events that were run"
             + (f"\nnot checked: {'; '.join(self.unchecked)}" if self.unchecked else "")
         )
         return visible(told, lines=True)
+
+
+def _indented(question: str) -> str:
+    """A question with all lines but its first set in: what stands at the left margin below is the certificate's."""
+    return question.replace("\n", "\n    ")
 
 
 class SigningKey:
@@ -281,7 +286,8 @@ def _digest_of_table(answer: Table) -> str:
     try:
         shaped = all(isinstance(row, list | tuple) and len(row) == len(columns) for row in rows)
         nested = any(isinstance(cell, Mapping | list | tuple | set) for row in rows for cell in row)
-        if not shaped or nested:
+        finite = all(isfinite(cell) for row in rows for cell in row if isinstance(cell, float))
+        if not shaped or nested or not finite:
             raise TypeError
         return digest(columns, rows)
     except (TypeError, ValueError, RecursionError):

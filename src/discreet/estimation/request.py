@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,6 +29,7 @@ from discreet.core.losses import ApproxDP, PureDP
 from discreet.robust.aggregation.numeric import MISSED, Centre
 from discreet.robust.aggregation.sample_and_aggregate import Aggregator
 from discreet.robust.aggregation.votes import Agreement, Vote
+from discreet.robust.sandbox.forkserver import MOST, written
 from discreet.robust.sandbox.shipping import name_of, shipped
 from discreet.robust.sandbox.workers import Form, Limits, Workers
 from discreet.sql.analysis.canonical import canonical
@@ -228,6 +229,18 @@ def _counted(blocks: int) -> str:
     return f"{blocks:,} block{'s' if blocks != 1 else ''}"
 
 
+def _check_labels(values: Iterable[Any]) -> None:
+    """That a function can give each of these: an answer is a label, and no longer than one may be."""
+    for value in values:
+        try:
+            long = len(written(value)) > MOST
+        except (TypeError, ValueError, RecursionError):
+            long = True
+        if long:
+            remedy = f"list texts, finite numbers, truth values, None, or tuples of these, of at most {MOST:,} bytes"
+            raise InvalidArgument("values", value, "an answer that a block can give", remedy)
+
+
 def _aggregator(
     budget: PureDP | ApproxDP,
     epsilon: Fraction,
@@ -252,6 +265,7 @@ def _aggregator(
         chosen: Any = method
         return names, Centre(ends, epsilon, many, rounds, delta, chosen, default=default)
     if values is not None:
+        _check_labels(values)
         many = Vote.enough(values, epsilon) if blocks is None else blocks
         rule: Any = method or "permute_and_flip"
         return ("answer",), Vote(tuple(values), epsilon, many, rounds, rule, default)

@@ -35,6 +35,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import isfinite
 from typing import Any
 
 from discreet.robust.sandbox.confinement import (
@@ -84,7 +85,7 @@ DEEPEST_LABEL = 16
 
 
 def written(value: object) -> bytes:
-    """An answer that is no number: text, bytes, a number, None, or a tuple of these; raises for whatever else."""
+    """An answer that is a label: text, bytes, a finite number, None, or a tuple of these; raises for whatever else."""
 
     def plain(part: Any) -> Any:
         if type(part).__module__ == "numpy" and hasattr(part, "item"):
@@ -93,7 +94,7 @@ def written(value: object) -> bytes:
             return {"b": part.hex()}
         if type(part) is tuple:
             return {"t": [plain(each) for each in part]}
-        if type(part) not in _PLAIN:
+        if type(part) not in _PLAIN or (type(part) is float and not isfinite(part)):
             raise TypeError
         return part
 
@@ -110,7 +111,7 @@ def read(message: bytes) -> Any:
         if isinstance(part, dict):
             ((kind, inside),) = part.items()
             return bytes.fromhex(inside) if kind == "b" else tuple(back(each, depth + 1) for each in inside)
-        if type(part) not in _PLAIN:
+        if type(part) not in _PLAIN or (type(part) is float and not isfinite(part)):
             raise TypeError
         return part
 

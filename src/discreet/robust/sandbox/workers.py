@@ -277,19 +277,18 @@ class Workers:
         self._slots[place].end()
         if self._stopped.is_set():
             return
-        slot = _Slot(self._order, self._packed)
-        with self._lock:
-            late = self._stopped.is_set()
-            if not late:
-                self._slots[place] = slot
-        if late:
-            slot.end()
-            return
-        try:
+        # Where none can begin, the blocks that would go there have no answer: a failure would tell of the block that
+        # lost the one before.
+        with suppress(Exception):
+            slot = _Slot(self._order, self._packed)
+            with self._lock:
+                late = self._stopped.is_set()
+                if not late:
+                    self._slots[place] = slot
+            if late:
+                slot.end()
+                return
             slot.begin(self._function)
-        except Exception:
-            if not self._stopped.is_set():
-                raise
 
 
 class _Slot:

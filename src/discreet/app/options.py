@@ -126,7 +126,8 @@ Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", callback=_remember, is_eager=True)]
 Explain = Annotated[bool, typer.Option("--explain", help="Print the engine's SQL instead; nothing is spent.")]
 Source = Annotated[
-    str | None, typer.Argument(help="A Parquet or CSV file or folder, a DuckDB file, or a server: postgresql://…, sc://…")
+    str | None,
+    typer.Argument(help="A Parquet or CSV file or folder, a DuckDB file, or a server: postgresql://…, sc://…"),
 ]
 OnServer = Annotated[str | None, typer.Option("--table", help="The table on a server.", metavar="[SCHEMA.]TABLE")]
 UnitColumn = Annotated[str | None, typer.Option("--unit", help="The column that tells people apart.", metavar="COLUMN")]

@@ -40,7 +40,7 @@ from discreet.core.errors import (
     InvalidArgument,
 )
 from discreet.core.events import Event, to_json
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Unit
 from discreet.ledger import Ledger
 from discreet.ledger.charges import LONGEST_PAYLOAD
@@ -70,7 +70,7 @@ class Purchase:
     """As whoever asked wrote it."""
     plan: str
     events: tuple[Event, ...]
-    loss: PureDP | ApproxDP
+    loss: PureDP | ApproxDP | ZCDP
     private: bool = True
     """Whether the noise is drawn in earnest."""
 
@@ -95,7 +95,7 @@ class Counter:
 
     ledger: Ledger
     account: tuple[str, ...]
-    budget: PureDP | ApproxDP
+    budget: PureDP | ApproxDP | ZCDP
     unit: Unit
     custody: Custody
     lasting: bool = True
@@ -128,7 +128,11 @@ class Counter:
         except BudgetExceeded as refusal:
             room = allowance.remaining(self.ledger, self.account, self.budget)
             remedy = refusal.remedy
-            if isinstance(room, ApproxDP) and purchase.loss.epsilon <= room.epsilon:
+            if (
+                isinstance(room, ApproxDP)
+                and isinstance(purchase.loss, ApproxDP)
+                and purchase.loss.epsilon <= room.epsilon
+            ):
                 # Its ε would fit, so it is δ that does not: what remains is told for a question that needs the least.
                 remedy = f"its ε would fit, but too little of δ is left: {DELTA_REMEDY}; {remedy}"
             raise BudgetExceeded(purchase.loss, room, remedy) from None

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
@@ -69,7 +69,7 @@ class Context:
 
     catalog: Catalog
     unit: Unit
-    budget: PureDP | ApproxDP
+    budget: PureDP | ApproxDP | ZCDP
     engine: Engine
     sources: Callable[[Relation], dict[str, str]]
     """Where the tables are that a relation reads, as identities name them."""
@@ -102,7 +102,7 @@ class Plan(ABC, Generic[Result]):
 
     @property
     @abstractmethod
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> PureDP | ApproxDP | ZCDP:
         """What the events cost alone."""
 
     @property

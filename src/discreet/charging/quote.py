@@ -15,7 +15,7 @@ from fractions import Fraction
 from discreet.core.display.numbers import loss as loss_text
 from discreet.core.display.text import visible
 from discreet.core.events import Event
-from discreet.core.losses import ApproxDP, Loss, PureDP
+from discreet.core.losses import Loss, PureDP, RenyiDP, zero
 from discreet.sql.answers.html import quote_html
 from discreet.sql.measuring.planner import Budget, Expected, loss_of
 
@@ -51,7 +51,7 @@ class Quote:
         """What this caller will pay: the loss, or nothing for a stored answer or failure."""
         if not self.stored and not self.failed:
             return self.loss
-        return PureDP(0) if isinstance(self.loss, PureDP) else ApproxDP(0, 0)
+        return PureDP(0) if isinstance(self.loss, RenyiDP) else zero(self.loss)
 
     @property
     def cost(self) -> str:

@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.core.events import Pure
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.events import Gaussian, Pure
+from discreet.core.losses import ZCDP, ApproxDP, PureDP, zero
 from discreet.ledger import Ledger
 from discreet.sql.measuring.planner import Budget, gaussian_event, loss_of
 
@@ -36,17 +36,20 @@ def spent(ledger: Ledger, account: tuple[str, ...], budget: Budget) -> Budget:
     """What was charged so far, all composed, in the definition of the budget."""
     events = tuple(ledger.events(account))
     if not events:
-        return PureDP(0) if isinstance(budget, PureDP) else ApproxDP(0, 0)
+        return zero(budget)
     return loss_of(events, budget)
 
 
 def remaining(ledger: Ledger, account: tuple[str, ...], budget: Budget) -> Budget:
     """The most that one more question may cost; several smaller ones may cost more together."""
     room = ledger.remaining(account)
-    if isinstance(budget, PureDP):
+    if isinstance(budget, PureDP | ZCDP):
         limits = [standing.budget for standing in ledger.standing(account) if standing.budget is not None]
-        if all(isinstance(limit, PureDP) for limit in limits) and isinstance(room, PureDP):
+        if isinstance(room, type(budget)) and all(isinstance(limit, type(budget)) for limit in limits):
             return room
+    if isinstance(budget, ZCDP):
+        return ZCDP(_most(budget.rho, Fraction(0), lambda rho: ledger.fits(account, Gaussian(1 / rho, Fraction(2), 1))))
+    if isinstance(budget, PureDP):
         return PureDP(_most(budget.epsilon, Fraction(0), lambda epsilon: ledger.fits(account, Pure(epsilon))))
     surely = room.epsilon if isinstance(room, ApproxDP) else Fraction(0)
     delta = budget.delta

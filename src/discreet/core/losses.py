@@ -12,14 +12,14 @@ PureDP(epsilon=1.5)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, exact, probability
 
-__all__ = ["ZCDP", "ApproxDP", "Loss", "PureDP", "RenyiDP"]
+__all__ = ["ZCDP", "ApproxDP", "Loss", "PureDP", "RenyiDP", "zero"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -99,6 +99,15 @@ class RenyiDP:
 
 
 Loss = PureDP | ApproxDP | ZCDP | RenyiDP
+
+
+def zero(loss: PureDP | ApproxDP | ZCDP) -> PureDP | ApproxDP | ZCDP:
+    """No loss at all, in the same definition.
+
+    >>> zero(ApproxDP(3, "1e-6"))
+    ApproxDP(epsilon=0, delta=0)
+    """
+    return type(loss)(*(0 for _ in fields(loss)))
 
 
 def _shown(value: Fraction) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from discreet.charging.question import Bound, Context, Plan, Question, Run, spendable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.estimation.request import Ends, Request
 from discreet.estimation.result import Estimation, assembled, released
 from discreet.estimation.trial import tried
@@ -102,7 +102,7 @@ class EstimatePlan(Plan[Estimation]):
         return self.request.events
 
     @property
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> PureDP | ApproxDP | ZCDP:
         """What that costs alone."""
         return self.request.loss
 

@@ -25,7 +25,7 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
 from discreet.core.exact import natural
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.robust.aggregation.numeric import MISSED, Centre
 from discreet.robust.aggregation.sample_and_aggregate import Aggregator
 from discreet.robust.aggregation.votes import Agreement, Vote
@@ -81,7 +81,7 @@ class Request:
     """What the numbers of an answer are called."""
     aggregator: Aggregator
     epsilon: Fraction
-    budget: PureDP | ApproxDP
+    budget: PureDP | ApproxDP | ZCDP
     dialect: Dialect
     form: Form
     limits: Limits
@@ -90,7 +90,7 @@ class Request:
     def of(
         cls,
         catalog: Catalog,
-        budget: PureDP | ApproxDP,
+        budget: PureDP | ApproxDP | ZCDP,
         dialect: Dialect,
         function: Callable[[Any], Any],
         what: str | Sequence[str],
@@ -137,7 +137,7 @@ class Request:
         return self.aggregator.events
 
     @cached_property
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> PureDP | ApproxDP | ZCDP:
         """What that costs alone."""
         return loss_of(self.events, self.budget)
 
@@ -242,7 +242,7 @@ def _check_labels(values: Iterable[Any]) -> None:
 
 
 def _aggregator(
-    budget: PureDP | ApproxDP,
+    budget: PureDP | ApproxDP | ZCDP,
     epsilon: Fraction,
     bounds: Ends,
     values: Sequence[Any] | None,

@@ -28,7 +28,7 @@ import numpy as np
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument, known_place
 from discreet.core.exact import Exactable, natural
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb.csv_records import Csv, csv_by_table
 from discreet.engines.duckdb.types import type_of
@@ -89,7 +89,7 @@ def connect(
     source: object,
     *,
     unit: Unit | str,
-    budget: PureDP | ApproxDP,
+    budget: PureDP | ApproxDP | ZCDP,
     table: str | None = None,
     dataset: str | None = None,
     bounds: Mapping[str, Limits] | None = None,
@@ -123,8 +123,9 @@ def connect(
     `study` and `analyst` are whom questions are charged to, within the data set; where the steward has given some of
     these a budget of their own, a name that the books do not know needs `new`.
     """
-    if not isinstance(budget, PureDP | ApproxDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
-        raise InvalidArgument("budget", budget, "PureDP(ε) or ApproxDP(ε, δ), 0 < δ < 1", "state it as one of these")
+    if not isinstance(budget, PureDP | ApproxDP | ZCDP) or (isinstance(budget, ApproxDP) and not 0 < budget.delta < 1):
+        bound = "PureDP(ε), ApproxDP(ε, δ) with 0 < δ < 1, or ZCDP(ρ)"
+        raise InvalidArgument("budget", budget, bound, "state it as one of these")
     unit = User(unit) if isinstance(unit, str) else unit
     if not isinstance(unit, User | Row):
         raise InvalidArgument("unit", unit, "User(column) or Row()", "tables have users or rows")

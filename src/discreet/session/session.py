@@ -162,18 +162,23 @@ class Session:
         return allowance.remaining(self._ledger, self._account, self._budget)
 
     def price(
-        self, question: str | Question[Any], *, epsilon: Exactable | None = None, error: Exactable | None = None
+        self,
+        question: str | Question[Any],
+        *,
+        epsilon: Exactable | None = None,
+        error: Exactable | None = None,
+        rho: Exactable | None = None,
     ) -> Quote:
         """The cost of a question, nothing if it is stored, and how good its answer will be; nothing is spent.
 
-        A text is SQL, for `epsilon`; instead of that, `error` names the mean absolute error that no count or sum shall
-        exceed. Other questions, as `SyntheticRows` or `Estimate`, have all that in them.
+        A text is SQL, for `epsilon`, or for `rho` under a `ZCDP` budget; instead of these, `error` names the mean
+        absolute error that no count or sum shall exceed. Other questions, as `SyntheticRows`, have all that in them.
         """
         if isinstance(question, str):
-            question = SQL(question, epsilon, error)
-        elif epsilon is not None or error is not None:
+            question = SQL(question, epsilon, error, rho)
+        elif epsilon is not None or error is not None or rho is not None:
             remedy = f"write {type(question).__name__}(…, epsilon=…)"
-            raise InvalidArgument("epsilon, error", (epsilon, error), "part of the question", remedy)
+            raise InvalidArgument("epsilon, error, rho", (epsilon, error, rho), "part of the question", remedy)
         bound = self._bind(question)
         plan = bound.plan()
         plan.check()
@@ -236,13 +241,15 @@ class Session:
         *,
         epsilon: Exactable | None = None,
         error: Exactable | None = None,
+        rho: Exactable | None = None,
         test_entropy: Entropy | None = None,
     ) -> Answer:
         """The answer to a question, charged before the data is touched; asked again it is free.
 
-        Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed.
+        Instead of `epsilon`, `error` names the mean absolute error that no count or sum shall exceed, and `rho`, under
+        a `ZCDP` budget, what it may cost there: Gaussian noise throughout.
         """
-        return self.ask(SQL(text, epsilon, error), test_entropy=test_entropy)
+        return self.ask(SQL(text, epsilon, error, rho), test_entropy=test_entropy)
 
     def synthesize(
         self,

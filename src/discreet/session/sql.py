@@ -11,6 +11,7 @@ from discreet.charging.question import Bound, Context, Plan, Question, spendable
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
+from discreet.core.losses import ZCDP
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
 from discreet.session.sql_question import Asked, Parsed, Reading
@@ -25,24 +26,30 @@ __all__ = ["SQL", "BoundSQL", "SQLPlan", "measured"]
 
 @dataclass(frozen=True)
 class SQL(Question[Answer]):
-    """A question in SQL, for ε or for an error."""
+    """A question in SQL, for ε, for ρ under a budget in ρ, or for an error."""
 
     text: str
     epsilon: Exactable | None = None
     error: Exactable | None = None
     """Instead of ε, the mean absolute error that no count or sum shall exceed."""
+    rho: Exactable | None = None
+    """Instead of ε, under a `ZCDP` budget, the ρ that it may cost: Gaussian noise throughout."""
 
     def bind(self, context: Context) -> BoundSQL:
         """The question, parsed."""
-        if (self.epsilon is None) == (self.error is None):
-            remedy = "give epsilon=0.5, what it may cost, or error=20, how far counts and sums may be off"
-            raise InvalidArgument("epsilon, error", (self.epsilon, self.error), "exactly one of the two", remedy)
+        asked = {"epsilon": self.epsilon, "error": self.error, "rho": self.rho}
+        if len([value for value in asked.values() if value is not None]) != 1:
+            remedy = "give epsilon=0.5 or rho=0.01, what it may cost, or error=20, how far counts and sums may be off"
+            raise InvalidArgument("epsilon, error, rho", tuple(asked.values()), "exactly one of them", remedy)
+        if self.rho is not None and not isinstance(context.budget, ZCDP):
+            raise InvalidArgument("rho", self.rho, "left out, for the budget is not in ρ", "give epsilon=…")
         query = parse(self.text, context.catalog)
-        given = spendable(self.epsilon) if self.error is None else None
+        given = None if self.epsilon is None else spendable(self.epsilon)
+        rho = None if self.rho is None else positive("rho", self.rho)
         wanted = None if self.error is None else positive("error", self.error)
         sources, terms = context.sources(query.aggregate.input), (context.unit.changes, context.budget)
         in_doubles = partial(parse, self.text, context.catalog, doubles=True)
-        parsed = Parsed(query, sources, given, wanted, *terms, context.engine.dialect, in_doubles)
+        parsed = Parsed(query, sources, given, wanted, *terms, context.engine.dialect, rho, in_doubles)
         return BoundSQL(self.text, parsed, context.engine)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import to_json
+from discreet.core.losses import ZCDP
 from discreet.ledger.charges import LONGEST_PAYLOAD
 from discreet.sql.analysis.canonical import bounds_text, canonical
 from discreet.sql.answers.answer import Answer, assemble
@@ -21,7 +22,16 @@ from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.sums import RANKED, Statistic, Sums
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.modes import Mode
-from discreet.sql.measuring.planner import Budget, Expected, epsilon_for, expected, loss_of, plan, words
+from discreet.sql.measuring.planner import (
+    Budget,
+    Expected,
+    epsilon_for,
+    epsilon_within,
+    expected,
+    loss_of,
+    plan,
+    words,
+)
 from discreet.sql.measuring.quantiles import Cells, Rank
 from discreet.sql.parsing.effort import check_effort
 from discreet.sql.plan import Expression, Query
@@ -59,13 +69,16 @@ class Parsed:
     changes: int
     budget: Budget
     dialect: Dialect
+    rho: Fraction | None = None
+    """Instead of ε, the ρ that it may cost, under a budget in ρ."""
     in_doubles: Callable[[], Query] | None = None
     """The query as versions before exact decimals read it."""
 
     @property
     def identity(self) -> str:
         """One text for one question, whatever it is called and whatever is done with it afterwards."""
-        price = {"epsilon": str(self.epsilon)} if self.error is None else {"error": str(self.error)}
+        given = {"epsilon": self.epsilon, "error": self.error, "rho": self.rho}
+        price = {name: str(value) for name, value in given.items() if value is not None}
         said = {
             "format": FORMAT,
             "kind": "sql",
@@ -81,6 +94,8 @@ class Parsed:
         """The question with everything decided."""
         if self.epsilon is not None:
             return self._asked(self.epsilon)
+        if self.rho is not None:
+            return self._asked(epsilon_within(self.rho, lambda trial: self._asked(trial).measurement.events))
         assert self.error is not None
         # What is promised holds only if nothing is clipped: no limit below the declared one is looked for.
         found = epsilon_for(float(self.error), lambda trial: self._asked(trial, whole=True).errors)
@@ -95,7 +110,9 @@ class Parsed:
                 yield replace(self, query=self.in_doubles(), in_doubles=None).planned()
 
     def _asked(self, epsilon: Fraction, whole: bool = False) -> Asked:
-        return Asked.of(self.query, self.sources, epsilon, self.changes, self.budget, self.dialect, whole)
+        terms = (epsilon, self.changes, self.budget, self.dialect, whole)
+        # Gaussian noise costs the least ρ; what is asked for ε keeps a pure loss.
+        return Asked.of(self.query, self.sources, *terms, isinstance(self.budget, ZCDP) and self.epsilon is None)
 
 
 @dataclass(frozen=True)
@@ -161,8 +178,10 @@ class Asked:
         budget: Budget,
         dialect: Dialect,
         whole: bool = False,
+        gaussian: bool = False,
     ) -> Asked:
-        """The plan of a query for ε; if `whole`, declared limits are not searched below, so that nothing is clipped."""
+        """The plan of a query for ε; if `whole`, declared limits are not searched below, so that nothing is clipped; if
+        `gaussian`, all noise is, under a budget in ρ."""
         listed = _listed_keys(query)
         owned, max_rows = is_owned(query.aggregate.input), query.aggregate.max_rows
         # Where the most rows of a unit are declared, intervals can cover clipping, and averages keep to the same limit.
@@ -183,6 +202,7 @@ class Asked:
             epsilon=epsilon,
             ranks=tuple(rank for _, rank in ranked),
             whole=whole,
+            gaussian=gaussian,
         )
         return cls(query, sums, ranked, listed, measurement, epsilon, budget, sources, dialect)
 

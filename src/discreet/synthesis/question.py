@@ -9,7 +9,7 @@ from fractions import Fraction
 from discreet.charging.question import Bound, Context, Plan, Question, spendable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
 from discreet.sql.measuring.planner import Expected
@@ -97,7 +97,7 @@ class RowsPlan(Plan[Synthesis]):
         return self.request.events
 
     @property
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> PureDP | ApproxDP | ZCDP:
         """What that costs alone."""
         return self.request.loss
 

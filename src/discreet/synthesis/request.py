@@ -75,7 +75,7 @@ class Facts:
 
     catalog: Catalog
     changes: int
-    budget: PureDP | ApproxDP
+    budget: PureDP | ApproxDP | ZCDP
     dialect: Dialect
 
 
@@ -182,7 +182,7 @@ class Request:
         return (*self.chosen.terms.events, *(() if self.check is None else self.check.events))
 
     @cached_property
-    def loss(self) -> PureDP | ApproxDP:
+    def loss(self) -> PureDP | ApproxDP | ZCDP:
         """What that costs alone."""
         return loss_of(self.events, self.facts.budget)
 

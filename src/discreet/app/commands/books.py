@@ -20,7 +20,7 @@ from discreet.charging.signing_keys import public_keys
 from discreet.core.display.columns import Cells
 from discreet.core.display.numbers import brief
 from discreet.core.errors import InvalidArgument
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP, zero
 from discreet.core.rounding import float_down, float_up
 from discreet.ledger import Entry, Head, Ledger, Standing
 from discreet.ledger.encoding import is_everywhere, loss_from_plain
@@ -75,8 +75,7 @@ def opened(settings: Settings) -> Iterator[Ledger]:
 def standings(settings: Settings) -> list[Standing]:
     """How every account stands, parents first; before the first question, the budget as it is declared."""
     if not exists(settings.books):
-        nothing = PureDP(0) if isinstance(settings.budget, PureDP) else ApproxDP(0, 0)
-        return [Standing((settings.dataset,), settings.budget, nothing, settings.budget, Fraction(0))]
+        return [Standing((settings.dataset,), settings.budget, zero(settings.budget), settings.budget, Fraction(0))]
     with opened(settings) as ledger:
         return [_told(ledger, path) for path in ledger.accounts()]
 
@@ -86,7 +85,7 @@ def _told(ledger: Ledger, path: tuple[str, ...]) -> Standing:
     of the data set's budget."""
     lineage = ledger.standing(path)
     dataset, standing = lineage[0], lineage[-1]
-    if not isinstance(dataset.budget, PureDP | ApproxDP):
+    if not isinstance(dataset.budget, PureDP | ApproxDP | ZCDP):
         return standing
     left = allowance.remaining(ledger, path, dataset.budget)
     return replace(standing, spent=allowance.spent(ledger, path, dataset.budget), remaining=left)

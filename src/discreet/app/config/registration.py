@@ -103,7 +103,6 @@ class NewTable:
         }
         return found | {key: fact for key, fact in facts.items() if fact}
 
-
     def _columns(
         self, title: str, source: str, kinds: Mapping[str, Any], ends: Mapping[str, Any], csv: Csv | None
     ) -> Table:

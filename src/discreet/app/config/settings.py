@@ -27,7 +27,7 @@ from typing import Any
 
 from discreet.core.display.secrets import address_kind, server_of
 from discreet.core.errors import InvalidArgument, known_place
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Row, Unit, User
 from discreet.engines.duckdb.csv_records import Csv
 from discreet.engines.registry import engine_for, is_on_server, schemes
@@ -172,7 +172,7 @@ class Settings:
     """What the file says, checked: one data set with one budget."""
 
     path: Path
-    budget: PureDP | ApproxDP
+    budget: PureDP | ApproxDP | ZCDP
     first: Described | None
     """The private table that says who is protected; None before one is added."""
     others: tuple[Described, ...]
@@ -337,7 +337,7 @@ def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> st
     return resolved.with_name(f"{resolved.name}.ledger")
 
 
-def _budget(found: Any) -> PureDP | ApproxDP:
+def _budget(found: Any) -> PureDP | ApproxDP | ZCDP:
     if not isinstance(found, Mapping) or "epsilon" not in found:
         raise InvalidArgument("budget", found, "stated", "write [budget] with epsilon, and with delta for (ε, δ)")
     _known("budget", found, {"epsilon", "delta"})

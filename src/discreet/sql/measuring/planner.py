@@ -25,9 +25,10 @@ from math import inf, isqrt
 from discreet.accounting.approximate import approximate, satisfies
 from discreet.accounting.calibration import gaussian_sigma
 from discreet.accounting.pure import pure
+from discreet.accounting.zcdp import zcdp
 from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
 from discreet.core.events import Composed, Event, Gaussian, Pure
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.sql.bounding import declared_values as bands
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.declared_values import least_error, noise
@@ -39,9 +40,10 @@ from discreet.sql.plan import Query
 from discreet.sql.relations import limits_in, tables_in, units_in
 from discreet.sql.statement.layout import Norm, Weights
 
-__all__ = ["Budget", "Expected", "epsilon_for", "expected", "gaussian_event", "loss_of", "plan", "words"]
+__all__ = ["NOMINAL", "Budget", "Expected", "epsilon_for", "epsilon_within", "expected", "gaussian_event", "loss_of"]
+__all__ += ["plan", "words"]
 
-Budget = PureDP | ApproxDP
+Budget = PureDP | ApproxDP | ZCDP
 
 LEAST_SHARE, MOST_SHARE = 10, 3
 """One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
@@ -63,6 +65,8 @@ WEIGHED = 1 << 13
 """The most steps of a value where statements weigh units."""
 NEAR = Fraction(101, 100)
 """A pure loss this near to the best one at δ is told instead of it."""
+NOMINAL = Fraction(1, 10**6)
+"""The δ at which Gaussian noise is planned for a ρ: it decides nothing about the guarantee, and little about shares."""
 DIGITS = 64
 """Values of ε in an octave, when one is looked for."""
 
@@ -110,10 +114,13 @@ def plan(
     ranks: tuple[Rank | Mode, ...] = (),
     whole: bool = False,
     copies: int = 1,
+    gaussian: bool = False,
 ) -> Measurement:
     """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
     below, so that nothing is clipped. `changes` is how many units differ between neighbours, `copies` in how many rows
     each of them can be where rows are units: as many rows differ as the two make together.
+
+    If `gaussian`, under a budget in ρ, all noise is Gaussian, and ε is what it would cost at `NOMINAL`.
 
     Statistics and quantiles share ε, and δ, by their numbers of measures, of which what is made of two quantiles is
     two; statistics that only quantiles' keys need count as one.
@@ -122,14 +129,14 @@ def plan(
         raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
     changes *= copies
     thresholded = keys is None
-    if thresholded and isinstance(budget, PureDP):
+    if thresholded and not isinstance(budget, ApproxDP):
         remedy = "declare the values of the key columns, or use an ApproxDP budget"
-        raise InvalidArgument("keys", "undeclared", "declared under a PureDP budget", remedy)
+        raise InvalidArgument("keys", "undeclared", f"declared under a {type(budget).__name__} budget", remedy)
     hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
-    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else Fraction(0)
+    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else NOMINAL if gaussian else Fraction(0)
     groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
     touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
-    laplace = not delta or touched <= FEW_SUMS or touched <= _few(epsilon, delta)
+    laplace = not delta or (not gaussian and (touched <= FEW_SUMS or touched <= _few(epsilon, delta)))
     weights = _weights(keys, max_rows, laplace, whole) if owned else None
     norm: Norm = "l1" if laplace else "l2"
     asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
@@ -142,9 +149,10 @@ def plan(
     share = Fraction(quantiles, quantiles + len(statistics))
     part = delta * share if statistics and not laplace else delta
     unlisted = any(isinstance(rank, Mode) and rank.values is None for rank in ranks)
-    if unlisted and not delta:
+    if unlisted and not isinstance(budget, ApproxDP):
         remedy = "declare the values of its column, or use an ApproxDP budget"
-        raise InvalidArgument("MODE", "of undeclared values", "of declared ones under a PureDP budget", remedy)
+        bound = f"of declared ones under a {type(budget).__name__} budget"
+        raise InvalidArgument("MODE", "of undeclared values", bound, remedy)
     named = part * THRESHOLD_SHARE if unlisted else Fraction(0)
     for_ranks = ApproxDP(left * share, part - named) if delta else PureDP(left * share)
     places = keys if owned else copies
@@ -165,7 +173,7 @@ def plan(
 
     usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied, copies=copies)
     each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
-    chosen = tuple(s if _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
+    chosen = tuple(s if not gaussian and _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
     given = [each for statistic in chosen if statistic.values]
     return replace(usual, statistics=chosen, ratio=ratio(given), by_values=each) if given else usual
 
@@ -224,6 +232,8 @@ def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
     together = Composed(events)
     if isinstance(budget, PureDP):
         return pure(together)
+    if isinstance(budget, ZCDP):
+        return zcdp(together)
     exact = approximate(together, budget.delta)
     try:
         plain = pure(together)
@@ -251,6 +261,19 @@ def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]
         good = max(column.at_limit for column in errors(_epsilon_at(middle))) <= error
         low, high = (low, middle) if good else (middle + 1, high)
     return _epsilon_at(high)
+
+
+def epsilon_within(rho: Fraction, events: Callable[[Fraction], tuple[Event, ...]]) -> Fraction:
+    """The largest ε, to a hundredth, at which what is planned costs no more than ρ."""
+    low, high = -24 * DIGITS, 24 * DIGITS
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = zcdp(Composed(events(_epsilon_at(middle)))).rho <= rho
+        low, high = (middle, high) if fits else (low, middle - 1)
+    found = _epsilon_at(low)
+    if low == -24 * DIGITS and zcdp(Composed(events(found))).rho > rho:
+        raise InvalidArgument("rho", rho, "more than that", "noise would be all there is")
+    return found
 
 
 def _epsilon_at(index: int) -> Fraction:

@@ -22,7 +22,7 @@ it said in quotes or after a comment is not certain: they are read as before, an
 >>> record = key.sign(said)
 >>> print(verify(record, key.public))
 SELECT COUNT(*)
-  FROM visits
+      FROM visits
 on visits, asked on 2026-11-15
 protects each user (column who), whether there or not
 cost PureDP(epsilon=0.5), which follows from the 1 events that were run

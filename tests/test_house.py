@@ -175,6 +175,7 @@ def test_public_names_are_these() -> None:
         "RenyiDP",
         "Row",
         "Session",
+        "StreamEnded",
         "Synthesis",
         "SyntheticRows",
         "Unsupported",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from discreet.engines.duckdb.csv_records import Csv
     from discreet.estimation.question import Estimate
     from discreet.estimation.result import Estimation
-    from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+    from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable, StreamEnded
     from discreet.session.connect import Private, connect
     from discreet.session.session import Session
     from discreet.session.sql import SQL
@@ -64,7 +64,7 @@ _HOMES = {
     "engines.duckdb.csv_records": ("Csv",),
     "estimation.question": ("Estimate",),
     "estimation.result": ("Estimation",),
-    "ledger.errors": ("LedgerDamaged", "LedgerUnavailable"),
+    "ledger.errors": ("LedgerDamaged", "LedgerUnavailable", "StreamEnded"),
     "session.connect": ("Private", "connect"),
     "session.session": ("Session",),
     "session.sql": ("SQL",),
@@ -104,6 +104,7 @@ __all__ = [
     "RenyiDP",
     "Row",
     "Session",
+    "StreamEnded",
     "Synthesis",
     "SyntheticRows",
     "Unsupported",

@@ -23,6 +23,14 @@ def test_a_certificate_of_format_2_holds() -> None:
     assert KEY.sign({name: record[name] for name in record if name not in ("key", "signature")}) == record
 
 
+def test_a_certificate_of_format_3_is_of_a_step() -> None:
+    record = json.loads((FORMAT_2.parent / "certificate_3.json").read_text())
+    said = verify(record, KEY.public, answer={"columns": ["n"], "rows": [[1234]]})
+    assert said.parent == {"entry": 6, "hash": "5b0d" + "0" * 60, "step": 2}
+    assert said.unchecked == ("whether the books hold it",)
+    assert KEY.sign({name: record[name] for name in record if name not in ("key", "signature")}) == record
+
+
 def test_a_certificate_of_format_1_holds_and_its_question_is_not_certain() -> None:
     record = json.loads(FORMAT_1.read_text())["certificate"]
     said = verify(record, KEY.public)

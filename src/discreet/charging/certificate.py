@@ -75,7 +75,9 @@ MOST_SAMPLED = 32
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
-_FIELDS = {1: _FIELDS_1, 2: _FIELDS_2}
+_FIELDS_3 = {*_FIELDS_2, "parent"}
+_FIELDS = {1: _FIELDS_1, 2: _FIELDS_2, 3: _FIELDS_3}
+_PARENT = {"entry": int, "hash": str, "step": int}
 _CHECKS = {
     "signature": "the signature",
     "loss": "the loss, from the events that were run",
@@ -114,6 +116,9 @@ class Certificate:
     """The digest of the rows made of it, with the names of their columns."""
     canonical: str | None = None
     """The SHA-256 digest of what was asked, in canonical form, under which the books have it; None in format 1."""
+    parent: dict[str, Any] | None = None
+    """Of one step of a long-lived question, its number and the entry that was charged for all steps; the events and the
+    loss are of all of them together. Format 3 has it."""
     checked: tuple[str, ...] = field(default=(), compare=False)
     """What was found to be right."""
     unchecked: tuple[str, ...] = field(default=(), compare=False)
@@ -127,9 +132,16 @@ class Certificate:
             f"on {self.data}, asked on {self.ledger['time']}\n"
             f"protects each {self.unit['kind']}{column}, whether {other}\n"
             f"cost {self.loss}, which follows from the {len(self.events)} events that were run"
+            + self._covers
             + (f"\nnot checked: {'; '.join(self.unchecked)}" if self.unchecked else "")
         )
         return visible(told, lines=True)
+
+    @property
+    def _covers(self) -> str:
+        if self.parent is None:
+            return ""
+        return f"\nfor all steps together, in entry {self.parent['entry']}; this is step {self.parent['step']}"
 
 
 def _indented(question: str) -> str:
@@ -208,7 +220,7 @@ def verify(
         raise InvalidArgument("answer", _digest_of(answer), f"{record['rows']}, as was certified", remedy)
     right = {"signature", "loss", *(["rows"] if answer is not None else []), *(["key"] if public is not None else [])}
     right |= {"wording"} if number > 1 else set()
-    said = {name: record[name] for name in _SAID} | {"canonical": record.get("canonical")}
+    said = {name: record[name] for name in _SAID} | {name: record.get(name) for name in ("canonical", "parent")}
     checked = tuple(text for name, text in _CHECKS.items() if name in right and name != "wording")
     unchecked = tuple(text for name, text in _CHECKS.items() if name not in right)
     return Certificate(**said, events=events, loss=loss, checked=checked, unchecked=unchecked)
@@ -224,6 +236,8 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
         said = (*(record[name] for name in ("data", "question", "plan", "answer", "rows")), record["ledger"]["time"])
         unit = record["unit"]["kind"], record["unit"]["neighbours"], record["unit"].get("column", "")
         if not all(isinstance(text, str) for text in (*said, *unit)):
+            raise TypeError
+        if "parent" in record and {name: type(part) for name, part in record["parent"].items()} != _PARENT:
             raise TypeError
     except InvalidArgument:
         raise

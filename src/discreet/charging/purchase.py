@@ -45,7 +45,8 @@ from discreet.core.units import Unit
 from discreet.ledger import Ledger
 from discreet.ledger.charges import LONGEST_PAYLOAD
 from discreet.ledger.confirmation import claims
-from discreet.ledger.records import Charge
+from discreet.ledger.encoding import step_key
+from discreet.ledger.records import Charge, Step
 
 __all__ = ["FAILED", "Bought", "Counter", "Listener", "Purchase", "outcome"]
 
@@ -73,6 +74,10 @@ class Purchase:
     loss: PureDP | ApproxDP | ZCDP
     private: bool = True
     """Whether the noise is drawn in earnest."""
+    steps: int = 0
+    """For how many further releases the events pay."""
+    step: Step | None = None
+    """Which of those it is; the events, and the loss, are then what was charged for all of them."""
 
     def seeded(self) -> Purchase:
         """The same from a test seed, which is another question: it never stands in for a private one."""
@@ -122,9 +127,12 @@ class Counter:
             made[payload] = self._says(purchase, charge, payload, shown(payload))
             return claims(made[payload])
 
-        asked = self.account, purchase.events, purchase.identity, lambda: outcome(run)
         try:
-            charge = self.ledger.ask(*asked, note=note, state=state)
+            if purchase.step is not None:
+                charge = self.ledger.ask_step(self.account, purchase.step, lambda: outcome(run), note=note, state=state)
+            else:
+                asked = self.account, purchase.events, purchase.identity, lambda: outcome(run)
+                charge = self.ledger.ask(*asked, note=note, state=state, steps=purchase.steps)
         except BudgetExceeded as refusal:
             room = allowance.remaining(self.ledger, self.account, self.budget)
             remedy = refusal.remedy
@@ -139,14 +147,20 @@ class Counter:
         found = bought(charge)
         return replace(found, said=made.get(found.payload))
 
-    def stored(self, *identities: str) -> Charge | None:
-        """The charge with its outcome, an answer or a failure, of the first of these that has one for this account."""
-        found = (self.ledger.stored(self.account, identity) for identity in identities)
+    def stored(self, *keys: str | Step) -> Charge | None:
+        """The charge with its outcome, an answer or a failure, of the first of these that has one for this account:
+        questions by their identity, or steps."""
+        found = (
+            self.ledger.stored_step(self.account, key)
+            if isinstance(key, Step)
+            else self.ledger.stored(self.account, key)
+            for key in keys
+        )
         return next((charge for charge in found if charge is not None), None)
 
-    def recalled(self, identity: str) -> Bought | None:
-        """What is stored of a question, if anything is; nothing is charged."""
-        charge = self.ledger.stored(self.account, identity)
+    def recalled(self, key: str | Step) -> Bought | None:
+        """What is stored of a question, or of a step, if anything is; nothing is charged."""
+        charge = self.stored(key)
         return None if charge is None else bought(charge)
 
     def certificate(self, purchase: Purchase, bought: Bought, table: Table) -> dict[str, Any]:
@@ -157,7 +171,7 @@ class Counter:
 
     def _says(self, purchase: Purchase, charge: Charge, payload: bytes, table: Table) -> dict[str, Any]:
         """All that a certificate says."""
-        return {
+        said = {
             "format": 2,
             "data": self.account[0],
             "unit": {"kind": type(self.unit).__name__.lower(), **vars(self.unit)},
@@ -170,6 +184,11 @@ class Counter:
             "answer": hashlib.sha256(payload).hexdigest(),
             "rows": digest(table.names, table.rows),
         }
+        if purchase.step is None:
+            return said
+        parent, number = purchase.step.parent, purchase.step.number
+        paid = {"entry": parent, "hash": self.ledger.hash_of(parent), "step": number}
+        return said | {"format": 3, "canonical": step_key(parent, number), "parent": paid}
 
 
 class Listener:

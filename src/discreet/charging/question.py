@@ -10,6 +10,12 @@ A kind of question is a subclass of three classes, in one file:
 
 The guarantee rests on `run` alone: given its events, its bytes must be a release with no larger loss than theirs.
 Everything else comes from declared facts. `Session.price` and `Session.ask` do the rest, for all kinds alike.
+
+A question may live long, as a stream does: its plan is a `LongPlan`. It is charged once, when it is asked, for a number
+of further releases. Each of these is asked as `Step(question, number)`, in order, costs nothing more, and is stored
+under an entry that names the one that paid. The guarantee rests then on `run` and all calls of `run_step` together:
+given the events, the sequence of their outcomes must be a release with no larger loss than theirs. What one step must
+know of the ones before is in what they stored (`charging/steps.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ from discreet.sql.catalog import Catalog
 from discreet.sql.measuring.planner import Expected
 from discreet.sql.plan import Relation
 
-__all__ = ["Bound", "Context", "Plan", "Question", "Run", "Shown", "spendable"]
+__all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "spendable"]
 
 FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
@@ -140,6 +146,25 @@ class Plan(ABC, Generic[Result]):
         """What is shown of stored bytes; it has no certificate yet."""
 
 
+class LongPlan(Plan[Result]):
+    """A question that is charged once and released in steps. `run` and `read` make the first release, which may be
+    empty; each later one has a number, from 1."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many steps the events pay for."""
+
+    @abstractmethod
+    def run_step(self, number: int, before: bytes, entropy: Entropy, progress: Callable[[float], None], /) -> bytes:
+        """The release of a step, as bytes to be stored, and whatever the next one must know beside it. `before` is what
+        the step before stored; for the first one, what `run` did."""
+
+    @abstractmethod
+    def read_step(self, number: int, payload: bytes) -> Result:
+        """What is shown of the stored bytes of a step; it has no certificate yet."""
+
+
 class Bound(ABC, Generic[Result]):
     """A question within a session; nothing is planned yet."""
 
@@ -148,6 +173,11 @@ class Bound(ABC, Generic[Result]):
     def identity(self) -> str:
         """One text for one question: what is asked, declared and given, and where the data is; never what a planner
         chose. The same again is free."""
+
+    @property
+    def key(self) -> Any:
+        """Under what the books have its outcome."""
+        return self.identity
 
     @abstractmethod
     def plan(self) -> Plan[Result]:
@@ -168,6 +198,19 @@ class Question(ABC, Generic[Result]):
     @abstractmethod
     def bind(self, context: Context) -> Bound[Result]:
         """The question within a session; refused if it makes no sense there."""
+
+
+@dataclass(frozen=True)
+class Step(Question[Result]):
+    """One release of a question that lives long, and was asked before by the same account."""
+
+    question: Question[Result]
+    number: int
+    """Steps are numbered from 1, and asked in order."""
+
+    def bind(self, context: Context) -> Bound[Result]:
+        """Which question it is a step of; the session finds what was stored of that."""
+        return self.question.bind(context)
 
 
 def spendable(epsilon: Exactable | None) -> Fraction:

@@ -46,10 +46,13 @@ class Quote:
     failed: bool = False
     """Whether what is stored is that the run failed: asking again costs nothing and gives that failure again."""
 
+    covered: bool = False
+    """Whether it is a step of a question whose loss, that of all steps together, was paid when that was asked."""
+
     @property
     def pays(self) -> Loss:
         """What this caller will pay: the loss, or nothing for a stored answer or failure."""
-        if not self.stored and not self.failed:
+        if not self.stored and not self.failed and not self.covered:
             return self.loss
         return PureDP(0) if isinstance(self.loss, RenyiDP) else zero(self.loss)
 
@@ -61,6 +64,8 @@ class Quote:
             return f"nothing: it was answered before, for {price}"
         if self.failed:
             return f"nothing: it was run before, for {price}, and failed; asking again gives that failure again"
+        if self.covered:
+            return f"nothing: all steps together were paid for, {price}"
         return f"{price}, {'within what is left' if self.fits else 'more than what is left: it would be refused'}"
 
     def settled(self, paid: tuple[Event, ...], budget: Budget, failed: bool) -> Quote:

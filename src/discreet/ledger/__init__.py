@@ -5,10 +5,10 @@ was released for it. See `ledger.py` for the law of one question, `stores/store.
 `verification.py` for what a check finds.
 """
 
-from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable
+from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable, StreamEnded
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.migration import migrate
-from discreet.ledger.records import Charge, Entry, Fault, Head, Report, Standing
+from discreet.ledger.records import Charge, Entry, Fault, Head, Report, Standing, Step
 from discreet.ledger.registry import readable
 from discreet.ledger.verification import Verifier
 
@@ -22,6 +22,8 @@ __all__ = [
     "LedgerUnavailable",
     "Report",
     "Standing",
+    "Step",
+    "StreamEnded",
     "Verifier",
     "migrate",
     "readable",

@@ -17,6 +17,11 @@ a different text. If `charge` itself failed, and it is not known whether it was 
 on the same handle, it pays once. If `complete` failed so, the run has looked at the data: if its outcome is in the
 books after all, asking again is free, and otherwise it is charged again. A child of a fork has a handle of its own:
 what its parent may still run once, it may not run too.
+
+A question may live long, as a stream does. It is charged once for a number of `steps`, and each step is a release of
+its own: its charge names the `parent` entry and its number, and costs nothing. Steps come in order, each after the one
+before has its outcome. A further attempt of a step would not be covered by what was paid, so a step whose run ended
+without an outcome is the last one.
 """
 
 from __future__ import annotations
@@ -31,7 +36,8 @@ from typing import Any
 
 from discreet.accounting.flattening import as_event
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Composed, Event
+from discreet.core.events import Composed, Event, Nothing
+from discreet.core.exact import natural
 from discreet.core.forks import Home
 from discreet.ledger.accounts import admit, filter_of, lineage
 from discreet.ledger.encoding import (
@@ -43,11 +49,12 @@ from discreet.ledger.encoding import (
     events_from_plain,
     events_to_plain,
     plain_text,
+    step_key,
     study_key,
 )
-from discreet.ledger.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable
+from discreet.ledger.errors import CommitUnknown, LedgerDamaged, LedgerUnavailable, StreamEnded
 from discreet.ledger.handle import LONGEST_TEXT, Handle
-from discreet.ledger.records import Account, Charge, ChargeRow, ReleaseRow
+from discreet.ledger.records import Account, Charge, ChargeRow, ReleaseRow, Step
 from discreet.ledger.stores.store import Books, Look, Store
 from discreet.noise.entropy import system
 
@@ -84,6 +91,7 @@ class Charges(Handle):
         question: str,
         *,
         note: str = "",
+        steps: int = 0,
     ) -> Charge:
         """Charges the events to the account and all above it, or raises and changes nothing.
 
@@ -97,22 +105,27 @@ class Charges(Handle):
         anything on a charge that is not `own`, and none is `own` whose events are others than those given. (Whoever may
         write to the books can store a wrong payload under any text: the certificate of it tells the events, and
         `confirm` who signed for it.)
-        """
-        return self._charged(account, as_event(events), question, note, [])
 
-    def _charged(self, account: Path, event: Event, question: str, note: str, claimed: list[str]) -> Charge:
+        The events pay for `steps` further releases, if any are given (`ask` with a `Step`).
+        """
+        return self._charged(account, as_event(events), _asked(question), note, [], steps)
+
+    def _charged(
+        self, account: Path, event: Event, asked: str, note: str, claimed: list[str], part: int | Step
+    ) -> Charge:
         """What `charge` does. `claimed` gets the key of each run before it is claimed: a signal may take the charge
         from whoever waits for it, and with it the only other word of the key."""
         path = account_path(account, charged=True)
-        asked = digest(plain_text("question", question, LONGEST_QUESTION))
         plain = events_to_plain(event.events if isinstance(event, Composed) else (event,))
         if len(canonical(plain)) > LONGEST_EVENTS:
             bound = f"written in {LONGEST_EVENTS} characters"
             raise InvalidArgument("events", f"{len(plain)} events", bound, "merge equal ones with Repeated, or split")
         plain_text("note", note, LONGEST_TEXT, empty=True)
+        if not isinstance(part, Step) and part:
+            natural("steps", part)
         if self._home.left:
             self._begun, self._home = {}, Home()
-        given = (path, event, plain, asked)
+        given = (path, event, plain, asked, part)
         begun = self._begun.pop((path[:2], asked), None)
         if begun is not None:
             claimed.append(begun)
@@ -122,12 +135,19 @@ class Charges(Handle):
         return self._claimed(*given, claimed[-1], note)
 
     def _claimed(
-        self, path: Path, event: Event, plain: list[dict[str, Any]], asked: str, run: str, note: str
+        self,
+        path: Path,
+        event: Event,
+        plain: list[dict[str, Any]],
+        asked: str,
+        part: int | Step,
+        run: str,
+        note: str,
     ) -> Charge:
         """The charge, by a run whose lock is held from before it is written."""
         try:
             self._store.runs.claim(run)
-            charge = self._charge(path, event, plain, asked, run, note)
+            charge = self._charge(path, event, plain, asked, part, run, note)
         except LedgerUnavailable as failure:
             self._store.runs.release(run)
             self._begun[path[:2], asked] = run
@@ -141,7 +161,16 @@ class Charges(Handle):
             self._store.runs.release(run)
         return charge
 
-    def _charge(self, path: Path, event: Event, plain: list[dict[str, Any]], asked: str, run: str, note: str) -> Charge:
+    def _charge(
+        self,
+        path: Path,
+        event: Event,
+        plain: list[dict[str, Any]],
+        asked: str,
+        part: int | Step,
+        run: str,
+        note: str,
+    ) -> Charge:
         with self._writing(Look(path=path, question=asked, request=run)) as books:
             accounts = lineage(books, path)
             wanted, asked = asked, self._key(books, accounts[0], path, asked)
@@ -152,12 +181,17 @@ class Charges(Handle):
                     raise _Void  # its caller would run what this charge did not pay for
                 if known.payload is not None or known.own or self._store.runs.is_alive(known.run):
                     return known
+                if isinstance(part, Step):
+                    raise StreamEnded(part.number)
                 attempt += 1
             if books.charge_with(path[0], run) is not None:
                 raise _Void
             key = attempt_key(asked, attempt)
             filters = {each.path: filter_of(each, accounts[0]) for each in accounts}
-            admit(filters, accounts[0].unit, event)
+            if isinstance(part, Step):
+                self._assert_next(books, path, part)
+            else:
+                admit(filters, accounts[0].unit, event)
             spent = str(filters[path[:1]].spent)
             states = [filter.state() for filter in filters.values()]
             now = self._now()
@@ -167,12 +201,31 @@ class Charges(Handle):
                 content |= {"attempt": attempt, "first": asked}
             if asked != wanted:
                 content |= {"asked": wanted}
+            if part:
+                content |= vars(part) if isinstance(part, Step) else {"steps": part}
             entry = self._append(books, content | {"note": note, "spent": spent, "states": states, "time": now})
             books.put_charge(ChargeRow(entry.sequence, path, key, run, now))
             books.put_states({each.path: canonical(state) for each, state in zip(accounts, states, strict=True)})
         successor = attempt_key(asked, attempt + 1)
         told = (self.id, entry.sequence, entry.hash, path, key, spent, now)
         return Charge(*told, True, None, run, True, events_from_plain(plain), successor)
+
+    def _assert_next(self, books: Books, path: Path, step: Step) -> None:
+        """That a step is paid for, by the same account, and comes next."""
+        entry = books.entry(step.parent)
+        paid = {} if entry is None else entry.content
+        if paid.get("kind") != "charge" or paid["account"] != [*path] or books.release(step.parent) is None:
+            bound = f"the entry of a charge of {path} that has its outcome"
+            raise InvalidArgument("parent", step.parent, bound, "ask the long-lived question first, as this account")
+        if step.number > paid.get("steps", 0):
+            remedy = "ask for a new one: what was paid covers no more"
+            raise InvalidArgument("number", step.number, f"one of its {paid.get('steps', 0)} steps", remedy)
+        if step.number > 1:
+            before = step_key(step.parent, step.number - 1)
+            known = (books.charge_for(path[0], key) for key in (before, study_key(before, path)))
+            if not any(row is not None and books.release(row.sequence) is not None for row in known):
+                bound = "the one after the last that has its outcome"
+                raise InvalidArgument("number", step.number, bound, "ask for its steps in order")
 
     def _key(self, books: Books, dataset: Account | None, path: Path, asked: str) -> str:
         """Under what a question is kept: itself, or where answers are kept per study, itself in that study. What was
@@ -229,19 +282,44 @@ class Charges(Handle):
         *,
         note: str = "",
         state: Callable[[Charge, bytes], str | None] = lambda charge, payload: None,
+        steps: int = 0,
     ) -> Charge:
         """The charge for a question with its stored outcome, by the law above.
 
         `run` is called after the charge if there is no outcome yet and nobody else runs the question; while somebody
         does, this waits. Whatever ends `run` before its outcome is stored ends this too, and asking again costs again.
         `state` is then given the charge and the outcome, and returns what `complete` writes beside it, if anything; the
-        outcome is stored even if it fails.
+        outcome is stored even if it fails. The events pay for `steps` further releases, if any are given.
         """
-        event = as_event(events)
+        return self._run(account, as_event(events), _asked(question), run, note, state, steps)
+
+    def ask_step(
+        self,
+        account: Path,
+        step: Step,
+        run: Callable[[], bytes],
+        *,
+        note: str = "",
+        state: Callable[[Charge, bytes], str | None] = lambda charge, payload: None,
+    ) -> Charge:
+        """The stored outcome of one step of a question that was charged with `steps`; `run` is called if there is none
+        yet. It costs nothing beyond what its parent did."""
+        return self._run(account, Nothing(), step_key(step.parent, step.number), run, note, state, step)
+
+    def _run(
+        self,
+        account: Path,
+        event: Event,
+        asked: str,
+        run: Callable[[], bytes],
+        note: str,
+        state: Callable[[Charge, bytes], str | None],
+        part: int | Step,
+    ) -> Charge:
         while True:
             claimed: list[str] = []
             try:
-                charge = self._charged(account, event, question, note, claimed)
+                charge = self._charged(account, event, asked, note, claimed, part)
                 if charge.payload is not None:
                     return charge
                 if charge.own:
@@ -251,7 +329,7 @@ class Charges(Handle):
                 for key in claimed:
                     self._store.runs.release(key)
                     self._running.pop(key, None)
-            self._wait_for(charge, account, question)
+            self._wait_for(charge, account, asked)
 
     def _stated(self, charge: Charge, payload: bytes, state: Callable[[Charge, bytes], str | None]) -> bytes:
         """Stores the outcome with what is stated about it, and without if nothing could be stated."""
@@ -262,12 +340,12 @@ class Charges(Handle):
             raise
         return self.complete(charge, payload, statement=statement)
 
-    def _wait_for(self, charge: Charge, account: Path, question: str) -> None:
+    def _wait_for(self, charge: Charge, account: Path, asked: str) -> None:
         """Returns when a question that is run elsewhere has an outcome, or its run is over without one."""
         if self._running.get(charge.run) == get_ident():
-            raise InvalidArgument("question", question, "not asked by its own run", "do not ask it there")
+            raise InvalidArgument("question", asked, "not asked by its own run", "do not ask it there")
         pause = SHORTEST_PAUSE
-        while self.stored(account, question) is None and self._store.runs.is_alive(charge.run):
+        while self._stored(account, asked) is None and self._store.runs.is_alive(charge.run):
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -301,8 +379,14 @@ class Charges(Handle):
     def stored(self, account: Path, question: str) -> Charge | None:
         """The charge of an identical question on the same data set (or study, where they are kept so), with its events
         and its release; None if none is stored."""
+        return self._stored(account, _asked(question))
+
+    def stored_step(self, account: Path, step: Step) -> Charge | None:
+        """The charge of one step with its release; None if none is stored. Whoever may see stored answers sees it."""
+        return self._stored(account, step_key(step.parent, step.number))
+
+    def _stored(self, account: Path, asked: str) -> Charge | None:
         path = account_path(account, charged=True)
-        asked = digest(plain_text("question", question, LONGEST_QUESTION))
         with self._reading(Look(path=path[:1], question=asked)) as books:
             asked = self._key(books, books.account(path[:1]), path, asked)
             attempt, row = self._last_attempt(books, path[0], asked)
@@ -321,3 +405,8 @@ class Charges(Handle):
         known, own = row.request or "", row.request == run
         told = (self.id, row.sequence, entry.hash, row.path, row.question, content["spent"], content["time"])
         return Charge(*told, False, payload, known, own, events_from_plain(content["events"]), successor)
+
+
+def _asked(question: str) -> str:
+    """The digest of a question's text, which is all that the books keep of it."""
+    return digest(plain_text("question", question, LONGEST_QUESTION))

@@ -51,7 +51,9 @@ def confirm(books: Books, ledger: str, certificate: Mapping[str, Any], keys: Col
     content = entry.content
     if content["kind"] != "charge" or content["account"][:1] != [certificate.get("data")]:
         raise InvalidArgument("certificate", certificate.get("data"), "what was charged for", "do not trust it")
-    if content["events"] != certificate.get("events"):
+    step = "parent" in content or "parent" in certificate
+    paid = _paid(books, content, certificate.get("parent")) if step else content
+    if paid["events"] != certificate.get("events"):
         raise InvalidArgument("certificate", "its events", "those that were charged", "do not trust it")
     if content["time"] != certificate["ledger"].get("time"):
         raise InvalidArgument("certificate", "its time", "when it was charged", "do not trust it")
@@ -68,6 +70,15 @@ def confirm(books: Books, ledger: str, certificate: Mapping[str, Any], keys: Col
     if "canonical" not in certificate:
         return UNTOLD_OF_FORMAT_1
     return () if _holds(books, release.sequence, number, certificate) else UNTOLD
+
+
+def _paid(books: Books, content: Mapping[str, Any], parent: Any) -> Mapping[str, Any]:
+    """The entry that paid for a step, which the step and its certificate both name."""
+    entry = books.entry(content["parent"]) if "parent" in content else None
+    known = {} if entry is None else {"entry": entry.sequence, "hash": entry.hash, "step": content["number"]}
+    if entry is None or parent != known:
+        raise InvalidArgument("certificate", parent, "the step that was charged", "do not trust it")
+    return entry.content
 
 
 def _holds(books: Books, since: int, charge: int, certificate: Mapping[str, Any]) -> bool:

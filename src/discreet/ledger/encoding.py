@@ -97,8 +97,13 @@ def study_key(question: str, path: Path) -> str:
     return _derived({"question": question, "study": path[1:2]})
 
 
+def step_key(parent: int, number: int) -> str:
+    """Under what the books keep a step of a question that was charged for several, in the entry `parent`."""
+    return _derived({"parent": parent, "step": number})
+
+
 def _derived(content: dict[str, Any]) -> str:
-    """The key of what is made of a question: no question has it, for none has a NUL character."""
+    """The key of what is made of a question or a charge: no question has it, for none has a NUL character."""
     return digest("\0" + canonical(content))
 
 

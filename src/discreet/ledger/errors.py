@@ -4,7 +4,8 @@
     ├── LedgerUnavailable    the books cannot be read or written now; nothing may be released
     │   ├── CommitUnknown    a server went away in a commit; whether it is written is not known yet
     │   └── LedgerMissing    there are none at that place
-    └── LedgerDamaged        the file is not a ledger this version knows, or contradicts itself
+    ├── LedgerDamaged        the file is not a ledger this version knows, or contradicts itself
+    └── StreamEnded          a question of several steps has lost one, and has no more
 
 A refused charge is a `BudgetExceeded`, a wrong argument an `InvalidArgument`, as everywhere.
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from discreet.core.errors import DiscreetError
 
-__all__ = ["CommitUnknown", "LedgerDamaged", "LedgerMissing", "LedgerUnavailable"]
+__all__ = ["CommitUnknown", "LedgerDamaged", "LedgerMissing", "LedgerUnavailable", "StreamEnded"]
 
 
 class LedgerUnavailable(DiscreetError):
@@ -50,3 +51,14 @@ class LedgerDamaged(DiscreetError):
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"the ledger is damaged: {reason}; {remedy}")
+
+
+class StreamEnded(DiscreetError):
+    """A step of a long-lived question was lost, so the question has no further steps."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(
+            f"step {step} failed, or its run ended without a stored outcome, and what was paid does not cover another; "
+            "the steps before it stay free; ask the question anew for further ones"
+        )
+        self.step = step

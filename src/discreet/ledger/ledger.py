@@ -281,6 +281,14 @@ class Ledger(Charges):
                 return
             since = page[-1].sequence
 
+    def hash_of(self, sequence: int) -> str:
+        """The hash of an entry."""
+        with self._reading() as books:
+            entry = books.entry(sequence)
+        if entry is None:
+            raise InvalidArgument("sequence", sequence, "an entry of these books", "give the number of a charge")
+        return entry.hash
+
     def events(self, account: Path) -> Iterator[Event]:
         """What was charged at the account and below, in order, to be accounted for in any other way."""
         return charges_under(self.entries(), account_path(account))

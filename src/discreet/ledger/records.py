@@ -15,12 +15,14 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core.events import Event
+from discreet.core.exact import natural
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.encoding import Path, canonical, digest
 from discreet.ledger.errors import LedgerDamaged
 
-__all__ = ["Account", "Charge", "ChargeRow", "Entry", "Fault", "Head", "ReleaseRow", "Report", "Standing", "Tally"]
+__all__ = ["Account", "Charge", "ChargeRow", "Entry", "Fault", "Head", "ReleaseRow", "Report", "Standing", "Step"]
+__all__ += ["Tally"]
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,20 @@ class Charge:
     """What was charged, for which whoever has no outcome yet may run the question."""
     successor: str = field(default="", repr=False)
     """Under what the question would be charged again, were this run taken for dead."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a question that was charged once for all its steps."""
+
+    parent: int
+    """The entry of that charge."""
+    number: int
+    """The steps are numbered from 1."""
+
+    def __post_init__(self) -> None:
+        natural("parent", self.parent)
+        natural("number", self.number)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import Any
 from discreet.accounting.filters import Filter
 from discreet.accounting.flattening import as_event
 from discreet.core.errors import BudgetExceeded, DiscreetError, NotAccountable
-from discreet.core.events import Event
+from discreet.core.events import Composed, Event, Nothing
+from discreet.core.exact import natural
 from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.ledger.accounts import admit, amended, charges_under, largest
@@ -31,11 +32,12 @@ from discreet.ledger.encoding import (
     is_everywhere,
     loss_from_plain,
     shown,
+    step_key,
     study_key,
     unit_from_plain,
 )
 from discreet.ledger.errors import LedgerDamaged
-from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report
+from discreet.ledger.records import Account, ChargeRow, Entry, Fault, Head, Report, Step
 from discreet.ledger.stores.schema import VERSION
 from discreet.ledger.stores.store import Books, Store, pages
 
@@ -69,6 +71,8 @@ class Verifier:
     """The questions and requests of each data set."""
     _questions: dict[tuple[str, str], int] = field(default_factory=dict)
     """The charge of each question."""
+    _steps: dict[int, int] = field(default_factory=dict)
+    """How many steps a charge pays for, where it pays for any."""
     _void: set[int] = field(default_factory=set)
     """Charges of runs that ended without an outcome, and were followed by a further attempt."""
 
@@ -193,11 +197,33 @@ class Verifier:
                 self._keys.add((path[0], kind, key))
         over = [each for each in above(path) if each in self._filters or not is_everywhere(each)]
         filters = {each: self._filters[each] for each in over}
-        admit(filters, self._terms[path[:1]][-1], as_event(events_from_plain(content["events"])))
+        event = as_event(events_from_plain(content["events"]))
+        if "parent" in content:
+            self._follow_step(path, content, event)
+        else:
+            admit(filters, self._terms[path[:1]][-1], event)
+        if "steps" in content:
+            self._steps[sequence] = natural("steps", content["steps"])
         for (each, filter), state in zip(filters.items(), content["states"], strict=True):
             self._filters[each] = _recorded(filter, filter.budget, state)
         self.charges[sequence] = row
         self._questions[path[0], row.question] = sequence
+
+    def _follow_step(self, path: Path, content: dict[str, Any], event: Event) -> None:
+        """A step is covered by what its parent was charged, and follows the step before it."""
+        step = Step(content["parent"], content["number"])
+        _assert(event == Composed((Nothing(),)), "a step is charged nothing of its own")
+        _assert("attempt" not in content and "steps" not in content, "a step has neither attempts nor steps")
+        key = step_key(step.parent, step.number)
+        _assert(content.get("asked", content["question"]) == key, "it is not charged under the key of its step")
+        _assert(step.parent in self.charges, "its parent is no charge")
+        _assert(self.charges[step.parent].path == path, "its parent was charged to another account")
+        _assert(step.parent in self.releases, "its parent has no outcome")
+        _assert(step.number <= self._steps.get(step.parent, 0), "its parent did not pay for so many steps")
+        if step.number > 1:
+            before = step_key(step.parent, step.number - 1)
+            known = (self._questions.get((path[0], key)) for key in (before, study_key(before, path)))
+            _assert(any(charge in self.releases for charge in known), "the step before it has no outcome")
 
     def _follow_attempt(self, dataset: str, question: str, first: str, attempt: int) -> None:
         """A further attempt follows one that had no outcome."""

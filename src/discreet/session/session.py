@@ -32,9 +32,10 @@ from weakref import finalize
 
 from discreet.charging import remaining as allowance
 from discreet.charging.purchase import FAILED, Bought, Counter, Listener, Purchase
-from discreet.charging.question import Bound, Context, Plan, Question, Shown
+from discreet.charging.question import Bound, Context, LongPlan, Plan, Question, Shown, Step
 from discreet.charging.quote import Quote
 from discreet.charging.signing_keys import Custody
+from discreet.charging.steps import BoundStep
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable
 from discreet.core.forks import Home, folder
@@ -42,6 +43,7 @@ from discreet.core.losses import Loss
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
+from discreet.ledger import Step as LedgerStep
 from discreet.noise.entropy import Entropy, for_release
 from discreet.session.books import files_apart, opened_account
 from discreet.session.sql import SQL
@@ -182,11 +184,14 @@ class Session:
         bound = self._bind(question)
         plan = bound.plan()
         plan.check()
-        fits = self._ledger.fits(self._account, plan.events)
+        covered = isinstance(bound, BoundStep)
+        fits = covered or self._ledger.fits(self._account, plan.events)
         former = (identity for identity, _ in bound.formers(plan))
-        known = self._counter.stored(bound.identity) or self._counter.stored(*former)
+        known = self._counter.stored(bound.key) or self._counter.stored(*former)
         price = (plan.epsilon, plan.loss, plan.events, plan.words, plan.errors, fits)
-        quote = Quote(*price, plan.statement, plan.columns, plan.notes())
+        quote = Quote(*price, plan.statement, plan.columns, plan.notes(), covered=covered)
+        if covered and known is not None:
+            return replace(quote, stored=known.payload != FAILED, failed=known.payload == FAILED)
         return quote if known is None else quote.settled(known.events, self._budget, known.payload == FAILED)
 
     def ask(
@@ -202,16 +207,20 @@ class Session:
         """
         source, listener = for_release(test_entropy), Listener(progress)
         bound = self._bind(question)
-        identity, plan = bound.identity, None
-        bought = self._counter.recalled(identity) if source.private else None
+        key, plan = bound.key, None
+        if isinstance(bound, BoundStep) and not source.private:
+            raise InvalidArgument(
+                "test_entropy", "a test seed", "left out for steps", "ask the question itself with it"
+            )
+        bought = self._counter.recalled(key) if source.private else None
         if bought is None:
-            identity, plan, bought = self._planned(bound, source.private)
+            key, plan, bought = self._planned(bound, source.private)
         shown: Callable[[bytes], Result] | None = None if plan is None else cache(plan.read)
         if bought is None:
             assert plan is not None
             assert shown is not None
             plan.check()
-            purchase = _purchase(identity, plan, source.private)
+            purchase = _purchase(key, plan, source.private)
             with plan.ready() as run:
                 measure = partial(listener.during, partial(run, source, listener))
                 bought = self._counter.bought(purchase, measure, shown)
@@ -223,17 +232,17 @@ class Session:
         release = shown(bought.payload)
         if not source.private:
             return release
-        certificate = self._counter.certificate(_purchase(identity, plan), bought, release)
+        certificate = self._counter.certificate(_purchase(key, plan), bought, release)
         return replace(release, certificate=certificate)
 
-    def _planned(self, bound: Bound[Result], private: bool) -> tuple[str, Plan[Result], Bought | None]:
+    def _planned(self, bound: Bound[Result], private: bool) -> tuple[str | LedgerStep, Plan[Result], Bought | None]:
         """A question that is not stored as it is known now: its plan, or what earlier versions stored of it."""
         plan = bound.plan()
         for identity, former in bound.formers(plan) if private else ():
             bought = self._counter.recalled(identity)
             if bought is not None:
                 return identity, former, bought
-        return bound.identity, plan, None
+        return bound.key, plan, None
 
     def sql(
         self,
@@ -344,7 +353,8 @@ class Session:
         if not isinstance(question, Question):
             remedy = "write dc.SQL(…), dc.SyntheticRows(…) or dc.Estimate(…)"
             raise InvalidArgument("question", type(question).__name__, "a Question", remedy)
-        return question.bind(self._context)
+        bound = question.bind(self._context)
+        return BoundStep.of(self._counter, bound, question.number) if isinstance(question, Step) else bound
 
     @property
     def _context(self) -> Context:
@@ -368,6 +378,9 @@ class Session:
         return {**others, **({first: which} if which else {})}
 
 
-def _purchase(identity: str, plan: Plan[Any], private: bool = True) -> Purchase:
-    purchase = Purchase(identity, plan.text, plan.words, plan.events, plan.loss)
+def _purchase(key: str | LedgerStep, plan: Plan[Any], private: bool = True) -> Purchase:
+    said = plan.text, plan.words, plan.events, plan.loss
+    if isinstance(key, LedgerStep):
+        return Purchase(str(key), *said, step=key)
+    purchase = Purchase(key, *said, steps=plan.steps if isinstance(plan, LongPlan) else 0)
     return purchase if private else purchase.seeded()

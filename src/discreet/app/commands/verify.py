@@ -65,7 +65,7 @@ class Checked:
             "known": self.known,
             "question": said.question,
             "canonical": said.canonical,
-        }
+        } | ({"parent": said.parent} if said.parent else {})
 
     def lines(self) -> list[tuple[str, str]]:
         """The finding for people."""
@@ -75,6 +75,7 @@ class Checked:
         unit, ledger, rows = said.unit, said.ledger, "these are the rows, " if self.rows else ""
         right = f"the signature holds, {rows}and the events cost no more than is stated"
         missing = [("not checked", "\n".join(self.unchecked))] if self.unchecked else []
+        covers = [("covers", f"all steps together; this is step {said.parent['step']}")] if said.parent else []
         return [
             ("so far right" if self.unchecked else "valid", right),
             *missing,
@@ -82,6 +83,7 @@ class Checked:
             ("loss", loss(said.loss)),
             ("protects", protected(unit)),
             ("events", f"{len(said.events)}, from which the loss was computed again"),
+            *covers,
             ("charged", f"entry {ledger.get('entry')} of ledger {ledger.get('id')}"),
             ("signed by", f"{self.key}" + ("" if self.known else "\n(compare it with the key the steward published)")),
         ]

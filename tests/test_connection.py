@@ -427,7 +427,7 @@ def test_no_file_is_private_and_public_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://ann:secret@data/hospital", "bigquery://secret", "s3://secret/visits.parquet"]
+    "address", ["mysql://ann:secret@data/hospital", "oracle://secret", "s3://secret/visits.parquet"]
 )
 def test_addresses_of_unknown_kinds_are_refused_unseen(address: str) -> None:
     with pytest.raises(dc.InvalidArgument, match="postgresql://") as refused:

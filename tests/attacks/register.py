@@ -83,6 +83,7 @@ CLASSES = {
     49: "a statement that cannot work, whatever the rows, and is charged",
     50: "durability that a cancelled wait only seems to give",
     51: "a file that every question parses anew, where a line break loses rows and a row makes it fail",
+    52: "two questions of one identity: what was stored of one is shown for the other",
 }
 """Every class of bug, by its number."""
 

@@ -39,6 +39,7 @@ from discreet.session import sql_question as asked
 from discreet.session.books import beside
 from discreet.session.sql import SQL, BoundSQL
 from discreet.session.sql_question import Parsed
+from discreet.sql.analysis import canonical
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.decimals import Decimals
@@ -48,6 +49,7 @@ from discreet.sql.functions.ranges import Interval
 from discreet.sql.measuring import measurement
 from discreet.sql.measuring.measurement import Measurement, Noisy
 from discreet.sql.parsing import names as vocabulary
+from discreet.sql.relations import columns_of
 from discreet.sql.statement import selection
 from discreet.sql.statement.dialect import Dialect
 from discreet.sql.statement.results import Bucketed, Groups
@@ -463,3 +465,13 @@ def books_that_compare_no_question() -> Any:
 def records_of_anybody() -> Any:
     """Records are read whoever put them there."""
     return patch.object(snapshots, "_is_own", lambda folder: True)
+
+
+def joins_in_any_order() -> Any:
+    """The identity of a join does not tell by which columns its right side is sorted."""
+
+    def as_it_is(relation: Any) -> list[Any]:
+        tokens = canonical._relation(relation)[1]
+        return [tokens[name] for name in columns_of(relation)]
+
+    return patch.object(canonical, "_implied", as_it_is)

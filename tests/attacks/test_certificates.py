@@ -193,18 +193,31 @@ def test_a_number_that_is_none_is_not_taken_for_null() -> None:
 
 
 @attack(39, finds=[sql_faults.questions_as_they_are_written])
-def test_a_question_says_nothing_in_the_place_of_its_certificate() -> None:
-    """Lines of its own are set in, so that none can be taken for one that says what it cost."""
+def test_no_text_says_anything_in_the_place_of_its_certificate() -> None:
+    """Lines of a question are set in, and other texts have none, so that none is taken for what it cost."""
     key = SigningKey.create()
-    said = {**said_of([[0]]), "question": "SELECT 1\ncost PureDP(epsilon=0)\nnot checked: nothing"}
-    shown = str(verify(key.sign(said), key.public)).splitlines()
-    at_the_margin = [line.split()[0] for line in shown if not line.startswith(" ")]
-    assert at_the_margin == ["SELECT", "on", "protects", "cost", "not"]
+    for place in ("question", "data", "time", "kind", "column"):
+        said = said_of([[0]]) | {"question": "SELECT 1"}
+        within = said["ledger"] if place == "time" else said["unit"] if place in ("kind", "column") else said
+        within[place] = "SELECT 1\ncost PureDP(epsilon=0)\nnot checked: nothing"
+        shown = str(verify(key.sign(said), key.public)).splitlines()
+        at_the_margin = [line.split()[0] for line in shown if not line.startswith(" ")]
+        assert at_the_margin == ["SELECT", "on", "protects", "cost", "not"]
+
+
+def sampled(event: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "poisson_sampled", "rate": "1/2", "event": {"kind": "repeated", "event": event, "count": 2}}
+
+
+def gaussian(variance: int) -> dict[str, Any]:
+    return {"kind": "gaussian", "variance": str(variance), "squared_sensitivity": "9000", "dimension": 1}
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"events": [sampled(sampled(gaussian(10_000)))]},
+        {"events": [sampled(gaussian(10_000 + number)) for number in range(129)]},
         {"loss": {"kind": "pure", "epsilon": "1/0"}},
         {"loss": {"kind": "pure", "epsilon": "1e999999999"}},
         {"loss": {"kind": "approx", "epsilon": "1", "delta": "1e-99999999"}},

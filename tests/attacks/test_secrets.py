@@ -37,6 +37,8 @@ SPELLINGS: list[Callable[[str], str]] = [
     lambda secret: f"host=127.0.0.1 port=1 password\t=\t{secret}",
     lambda secret: f"host=127.0.0.1 port=1 password\n=\n'{secret}'",
     lambda secret: f"host=127.0.0.1 port=1 password\x0b={secret}",
+    lambda secret: f"host=127.0.0.1 port=1 user=ann password='a\\' {secret}'",
+    lambda secret: f"postgresql://ann:my {secret}@127.0.0.1:1/books",
     lambda secret: f"md:?motherduck_token={secret}",
     lambda secret: f"md:visits?MOTHERDUCK_TOKEN={secret}",
     lambda secret: f"SC://127.0.0.1:1/;token={secret};user_id=ann",
@@ -141,6 +143,8 @@ def test_a_place_with_a_login_is_not_repeated(tmp_path: Path, monkeypatch: pytes
         lambda: dc.connect({"who": [1]}, **terms, ledger=login),
         lambda: Ledger.at(Path(f"host=x password={secret}")),
         lambda: Ledger.at(Path(f"ann:{secret}@host")),
+        lambda: dc.connect({"who": [1]}, **terms, dataset="d", key=f"host=x password={secret}"),
+        lambda: dc.connect({"who": [1]}, **terms, dataset="d", key=f"postgresql://a:{secret}@h/d"),
     ]
     for attempt in tried:
         with pytest.raises(dc.InvalidArgument) as refused:

@@ -61,7 +61,7 @@ from discreet.accounting.flattening import parts
 from discreet.core.display.numbers import plain
 from discreet.core.display.text import visible
 from discreet.core.errors import InvalidArgument
-from discreet.core.events import Composed, Event, FixedSizeSampled, PoissonSampled, Repeated, from_json
+from discreet.core.events import Composed, Event, FixedSizeSampled, PoissonSampled, from_json
 from discreet.core.losses import ZCDP, ApproxDP, Loss, PureDP
 
 __all__ = ["Certificate", "SigningKey", "Table", "digest", "loss_from_json", "loss_to_json", "read_record", "verify"]
@@ -72,11 +72,14 @@ _NUMBER = re.compile(r"[0-9]{1,4300}(?:/[0-9]{1,4300})?", re.ASCII)
 """As `loss_to_json` writes numbers; others, as one with a large exponent, take for ever to read."""
 MOST_SAMPLED = 32
 """Different events that one sample may compose for a certificate to be checked: a hundred take ten seconds."""
+MOST_SAMPLED_IN_ALL = 128
+"""The same for all samples together: one sample of one event takes some 50 ms."""
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
 _FIELDS_3 = {*_FIELDS_2, "parent"}
 _FIELDS = {1: _FIELDS_1, 2: _FIELDS_2, 3: _FIELDS_3}
+_SAMPLES = (PoissonSampled, FixedSizeSampled)
 _PARENT = {"entry": int, "hash": str, "step": int}
 _CHECKS = {
     "signature": "the signature",
@@ -125,12 +128,12 @@ class Certificate:
     """What was not looked at: it may be right or wrong."""
 
     def __str__(self) -> str:
-        column = f" (column {self.unit['column']})" if "column" in self.unit else ""
+        column = f" (column {visible(self.unit['column'])})" if "column" in self.unit else ""
         other = "replaced by any other" if self.unit["neighbours"] == "replace" else "there or not"
         told = (
             f"{_indented(self.question)}\n"
-            f"on {self.data}, asked on {self.ledger['time']}\n"
-            f"protects each {self.unit['kind']}{column}, whether {other}\n"
+            f"on {visible(self.data)}, asked on {visible(self.ledger['time'])}\n"
+            f"protects each {visible(self.unit['kind'])}{column}, whether {other}\n"
             f"cost {self.loss}, which follows from the {len(self.events)} events that were run"
             + self._covers
             + (f"\nnot checked: {'; '.join(self.unchecked)}" if self.unchecked else "")
@@ -230,8 +233,7 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
     """The events and the loss of a certificate."""
     try:
         events = tuple(from_json(event) for event in record["events"])
-        if any(_leaves_in_samples(event) > MOST_SAMPLED for event in events):
-            raise TypeError
+        _assert_checkable(events)
         loss = loss_from_json(record["loss"])
         said = (*(record[name] for name in ("data", "question", "plan", "answer", "rows")), record["ledger"]["time"])
         unit = record["unit"]["kind"], record["unit"]["neighbours"], record["unit"].get("column", "")
@@ -247,12 +249,18 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
     return events, loss
 
 
-def _leaves_in_samples(event: Event) -> int:
-    """The most different events that one sample of an event composes: the work of accounting for it grows with them."""
-    if isinstance(event, PoissonSampled | FixedSizeSampled):
-        return len(parts(event.event))
-    inner = event.events if isinstance(event, Composed) else (event.event,) if isinstance(event, Repeated) else ()
-    return max(map(_leaves_in_samples, inner), default=0)
+def _assert_checkable(events: tuple[Event, ...]) -> None:
+    """That accounting for the events takes seconds at most. The work grows with the different samples there are, and
+    with what each of them composes. A sample of samples is the work of both multiplied, and nothing makes one."""
+    sampled = [_leaves(leaf.event) for leaf in _leaves(Composed(events)) if isinstance(leaf, _SAMPLES)]
+    nested = any(isinstance(leaf, _SAMPLES) for leaves in sampled for leaf in leaves)
+    most = max(map(len, sampled), default=0)
+    if nested or most > MOST_SAMPLED or sum(map(len, sampled)) > MOST_SAMPLED_IN_ALL:
+        raise TypeError
+
+
+def _leaves(event: Event) -> list[Event]:
+    return [leaf for leaf, _ in parts(event)]
 
 
 def _format_of(record: Any) -> int:

@@ -31,7 +31,7 @@ from pathlib import Path
 from threading import get_ident
 
 from discreet.charging.certificate import SigningKey
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, known_place
 from discreet.core.folders import data_folder
 from discreet.ledger import Head, Ledger, LedgerDamaged
 from discreet.ledger.stores.addresses import is_address
@@ -58,7 +58,7 @@ class Custody:
     def of(cls, ledger: Ledger, place: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> Custody:
         """The key of this machine for the ledger at `place`, made on first use and known to the books."""
         if not is_address(place):
-            own = beside(place) if path is None else Path(path).expanduser()
+            own = beside(place) if path is None else _named(path)
             custody = cls(_key_at(own), own, None, ledger.id)
             if path is not None:
                 ledger.register(custody.key.public)
@@ -139,7 +139,7 @@ def public_keys(ledger: Ledger, place: str | os.PathLike[str]) -> tuple[str, ...
 def _on_this_machine(ledger: str, path: str | os.PathLike[str] | None) -> Path:
     named = path or os.environ.get(VARIABLE)
     if named:
-        return Path(named).expanduser()
+        return _named(named)
     data = data_folder()
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,6 +147,11 @@ def _on_this_machine(ledger: str, path: str | os.PathLike[str] | None) -> Path:
         remedy = f"name the file of the key in {VARIABLE}, or give key="
         raise InvalidArgument("key", str(data), f"a folder to keep it in ({reason.strerror})", remedy) from None
     return data / f"{ledger}.key"
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    """A path that somebody gave; an address is refused, or its password would be the name of a file."""
+    return Path(known_place("key", os.fspath(path))).expanduser()
 
 
 def _note_of(key: Path, ledger: Ledger, path: str | os.PathLike[str] | None) -> Path:

@@ -118,7 +118,8 @@ def known_place(argument: str, place: str, *kinds: str) -> str:
 
 def _brief(value: object, limit: int = 120) -> str:
     try:
-        text = _without_secrets(repr(value))
+        # A text loses its secrets before it is quoted: quoting doubles the backslashes by which drivers know its end.
+        text = repr(_without_secrets(value)) if type(value) is str else _without_secrets(repr(value))
     except Exception:
         # As of a whole number with more digits than Python writes.
         text = f"a value of type {type(value).__name__}"

@@ -38,8 +38,9 @@ _LEFT = rf"[\w.\-]{{0,{_AFTER}}}+"
 _NAME = rf"(?=[\w.\-]{{0,{_BEFORE}}}?(?:{_WORDS}))[\w.\-]{{1,{_BEFORE + _AFTER + 20}}}+"
 _END = r"(?:\s|&[\w.%\-]{1,40}=)"
 """Where a value without quotes ends: at a space, or at the next option of a URL. Whatever else stands in it, drivers
-take for a part of it; what is hidden too much of a sentence is no loss."""
-_VALUE = rf"""(?:\\?"(?:[^"\\]|\\.)*(?:"|\Z)|\\?'(?:[^'\\]|\\.)*(?:'|\Z)|(?:\\{{1,2}}\s|(?!{_END}).)+)"""
+take for a part of it; what is hidden too much of a sentence is no loss. So a quote after any number of backslashes is
+taken for one within the value: a text that was quoted itself has twice as many."""
+_VALUE = rf"""(?:\\?"(?:[^"\\]|\\++.)*(?:"|\Z)|\\?'(?:[^'\\]|\\++.)*(?:'|\Z)|(?:\\{{1,2}}\s|(?!{_END}).)+)"""
 _BLANK = r"(?:\s|\\{1,2}(?:[tnrfv]|x0[bcBC]))"
 """A blank, as it is or as it shows itself inside quotes."""
 _OPTION = re.compile(rf"((?:{_WORDS}){_LEFT}{_BLANK}*+(?:=|%3[dD]){_BLANK}*+){_VALUE}", re.I)
@@ -51,6 +52,8 @@ _ENCODED = re.compile(r"%(3[aA]|2[dDeE]|5[fF]|[46][1-9a-fA-F]|[57][0-9aA])")
 _RUN = re.compile(r"\S+")
 _USER = re.compile(r"[A-Za-z0-9+.\-]:/{1,2}")
 """`scheme://user:password@`; a password that was not encoded may hold anything but spaces."""
+_SPACED = re.compile(r"([A-Za-z0-9+.\-]:/{1,2}+)[^\s/:@]{1,100}+:(?!\d{1,5}(?!\w))[^\r\n]{1,300}(?=@[\w.\-\[])")
+"""`scheme://user:password@` with spaces in the password, which no driver takes and people write all the same."""
 _BARE = re.compile(r"""(?<![^\s/'"\\=(\[])[^\s/:@'"=]{1,60}+:[^\s/\\@]""")
 """`user:password@host`, where the scheme was left out or mistyped."""
 _HOST = re.compile(r"@(?=[\w.\-\[])")
@@ -85,7 +88,7 @@ def _without_secrets(text: str) -> str:
     text = _PEM.sub(HIDDEN, text)
     # Options first: what is left of one after its @ would be taken for the name of a host.
     text = _OPTION.sub(rf"\1{HIDDEN}", _PAIR.sub(rf"\1{HIDDEN}", text))
-    text = _PORT.sub(rf"\1{HIDDEN}", _RUN.sub(_without_users, text))
+    text = _PORT.sub(rf"\1{HIDDEN}", _RUN.sub(_without_users, _SPACED.sub(rf"\1{HIDDEN}", text)))
     return _KEY_ID.sub(HIDDEN, _BEARER.sub(rf"\1{HIDDEN}", text))
 
 

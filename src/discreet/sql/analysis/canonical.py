@@ -2,7 +2,8 @@
 
 Two questions that parse to the same plan up to the names of tables' aliases, of inner columns and of measures have the
 same canonical text, so a stored release answers both. Columns are named by where they come from; subqueries that only
-choose or rename columns leave no trace. The text is JSON and says everything the plan does.
+choose or rename columns leave no trace, except where their order decides: a join that keeps the first rows of each
+value sorts them by all columns of its right side. The text is JSON and says everything the plan does.
 
 >>> from discreet.sql.catalog import Catalog, Column, Table
 >>> from discreet.sql.parsing.select import parse
@@ -37,6 +38,7 @@ from discreet.sql.plan import (
     Scan,
     Union,
 )
+from discreet.sql.relations import columns_of
 
 __all__ = ["bounds_text", "canonical"]
 
@@ -111,8 +113,28 @@ def _join(join: Join) -> tuple[Any, Tokens]:
     said = ["join", join.kind, join.most, left, right, pairs]
     if join.kind in ("semi", "anti"):
         return said, lefts
+    sorted_by = [rights[name] for name in columns_of(join.right)]
+    if join.most is not None and sorted_by != _implied(join.right):
+        said.append(sorted_by)
     tokens = {name: ["left", token] for name, token in lefts.items()}
     return said, tokens | {name: ["right", token] for name, token in rights.items()}
+
+
+def _implied(relation: Relation) -> list[Any]:
+    """What stands for the columns of a relation, in the order that its text alone tells: as if subqueries that choose,
+    reorder or rename columns were not there."""
+    match relation:
+        case Filter(below, _):
+            return _implied(below)
+        case Project(below, columns):
+            made = [["made", place] for place in range(sum(not isinstance(c.expression, Ref) for c in columns))]
+            return [["kept", token] for token in _implied(below)] + made if made else _implied(below)
+        case Join(kind="semi" | "anti"):
+            return _implied(relation.left)
+        case Join():
+            sides = ("left", _implied(relation.left)), ("right", _implied(relation.right))
+            return [[side, token] for side, tokens in sides for token in tokens]
+    return [*_relation(relation)[1].values()]
 
 
 def _union(parts: list[tuple[Any, Tokens]]) -> tuple[Any, Tokens]:

@@ -236,11 +236,23 @@ def test_a_delta_cannot_be_given_to_a_pure_budget(empty: Commands) -> None:
     assert empty.json("budget")[0]["budget"] == {"definition": "PureDP", "epsilon": "2"}
 
 
-def test_a_file_written_otherwise_is_not_rewritten(run: Commands) -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "# of all\n[budget] # ours\nepsilon = 3 # so far\ndelta = 1e-6\n# to here\n\n",
+        'budget = {epsilon = 3, delta = "1e-6"} # so far\n',
+        'budget.epsilon = 3\n  "budget".delta = 1e-6\n',
+    ],
+)
+def test_a_budget_is_changed_where_it_stands_however_it_is_written(run: Commands, written: str, end: str) -> None:
     path = run.folder / "discreet.toml"
-    text = path.read_text().replace("[budget]\nepsilon = 3\ndelta = 1e-6\n", "")
-    path.write_text("budget = {epsilon = 3, delta = 1e-6}\n" + text)
-    assert "change the budget in it first" in run("budget", "amend", "--epsilon", "4", code=2).stderr
+    rest = path.read_text().replace("[budget]\nepsilon = 3\ndelta = 1e-6\n", "").split("\n\n", 1)[1]
+    path.write_text(written + rest, newline=end)
+    run("budget", "amend", "--epsilon", "4.50")
+    expected = written.replace("epsilon = 3", "epsilon = 4.50") + rest
+    assert path.read_bytes().decode() == expected.replace("\n", end)
+    assert run.json("budget")[0]["budget"]["epsilon"] == "4.5"
 
 
 def test_all_data_sets_of_shared_books_are_shown(empty: Commands, tmp_path_factory: Any) -> None:

@@ -1,23 +1,13 @@
-"""Changing a budget on record, and in discreet.toml with it.
-
->>> print(rewritten("# ours\\n[budget]\\nepsilon = 1 # so far\\n\\n[tables.t]\\n", {"epsilon": "2"}), end="")
-# ours
-[budget]
-epsilon = 2
-<BLANKLINE>
-[tables.t]
-"""
+"""Changing a budget on record, and in discreet.toml with it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Any, cast
 
 from discreet.app.commands.books import opened, outranked_lines
 from discreet.app.config.registration import put, sound
 from discreet.app.config.settings import Settings
-from discreet.app.config.toml import Number, written
+from discreet.app.config.toml import Number, rewritten
 from discreet.core.errors import InvalidArgument
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.ledger import Ledger
@@ -26,7 +16,7 @@ from discreet.ledger.encoding import Path, account_path, everywhere, shown
 from discreet.ledger.stores.addresses import exists
 from discreet.session.connect import connect
 
-__all__ = ["amend", "answers", "rewritten"]
+__all__ = ["amend", "answers"]
 
 
 def amend(
@@ -43,7 +33,7 @@ def amend(
     `epsilon` and `delta` are numbers as text; an analyst without a study is capped over all studies; names that the
     books do not know must be `new`; `note` says why, for the record.
     """
-    numbers = {"epsilon": epsilon} | ({} if delta is None else {"delta": delta})
+    numbers = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
     budget: PureDP | ApproxDP
     if isinstance(settings.budget, ApproxDP):
         budget = ApproxDP(epsilon, settings.budget.delta if delta is None else delta)
@@ -53,10 +43,10 @@ def amend(
         remedy = "leave it out: all answers so far were promised without a δ"
         raise InvalidArgument("delta", delta, "absent where the budget is ε alone", remedy)
     own = study is None and analyst is None
-    text = settings.path.read_text(encoding="utf-8")
-    text = rewritten(text, numbers) if own else text
-    if own and sound(settings.path, text).budget != budget:
-        raise InvalidArgument("config", str(settings.path), "with a plain [budget]", "change the budget in it first")
+    text = settings.path.read_bytes().decode()
+    if own:
+        text = rewritten(text, {"budget": numbers})
+        sound(settings.path, text)
     if not exists(settings.books):
         connect(**settings.arguments()).close()
     with opened(settings) as ledger:
@@ -108,13 +98,3 @@ def _capped(
         return ledger.open(account, budget=budget, note=note)
     ledger.amend(account, budget, note=note)
     return account
-
-
-def rewritten(text: str, numbers: Mapping[str, str]) -> str:
-    """The file with these numbers in its budget, and all else as it was."""
-    head, mark, rest = text.partition("[budget]\n")
-    body, *others = re.split(r"(?m)^(?=\[)", rest, maxsplit=1)
-    for name, value in numbers.items():
-        line = written({name: Number(value)}).rstrip().replace("\\", r"\\")
-        body = re.sub(rf"(?m)^{name}\s*=.*$", line, body)
-    return head + mark + body + "".join(others)

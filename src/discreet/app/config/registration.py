@@ -1,6 +1,7 @@
 """Writing discreet.toml: a table is looked at (its schema only), what is said about it is checked, then it is recorded.
 
-New tables are appended to the file, so that what people wrote into it stays. A password never gets into it.
+New tables are appended to the file, so that what people wrote into it stays: tomlkit would put them after the last
+table that is there, which may be between a comment and what it is about. A password never gets into it.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def sound(path: Path, text: str) -> Settings:
 def put(path: Path, text: str) -> None:
     """Writes the file, all of it or nothing."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
+    draft.write_text(text, encoding="utf-8", newline="")
     draft.replace(path)
 
 

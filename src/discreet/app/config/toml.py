@@ -8,19 +8,25 @@ ledger = "books.ledger"
 [budget]
 epsilon = 3
 delta = 1e-6
+
+What people wrote stays, however they wrote it.
+
+>>> print(rewritten("# ours\\n[budget]\\nepsilon = 1 # so far\\n", {"budget": {"epsilon": Number("2")}}), end="")
+# ours
+[budget]
+epsilon = 2 # so far
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
-__all__ = ["Number", "written"]
+import tomlkit
 
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+__all__ = ["Number", "rewritten", "written"]
+
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -28,36 +34,24 @@ class Number(str):
     """The text of an exact number."""
 
 
-def written(document: Mapping[str, Any], under: tuple[str, ...] = ()) -> str:
+def written(document: Mapping[str, Any]) -> str:
     """The document as text: plain values first, then its tables."""
-    plain = [f"{_key(key)} = {_value(value)}\n" for key, value in document.items() if not isinstance(value, Mapping)]
-    parts = ["".join(plain)] if plain or not under else []
-    for key, value in document.items():
-        if isinstance(value, Mapping):
-            path = (*under, key)
-            own = not value or any(not isinstance(inner, Mapping) for inner in value.values())
-            head = f"[{'.'.join(map(_key, path))}]\n" if own else ""
-            parts.append(head + written(value, path))
-    return "\n".join(part for part in parts if part)
+    return tomlkit.dumps(_value(document))
 
 
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _text(name)
+def rewritten(text: str, changes: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text with other values for some keys of tables that it has, and all else as it was."""
+    document = tomlkit.parse(text)
+    for table, values in changes.items():
+        held: MutableMapping[str, Any] = document[table]
+        held.update(_value(values))
+    return tomlkit.dumps(document)
 
 
-def _value(value: Any) -> str:
+def _value(value: Any) -> Any:
+    """What tomlkit writes as the value; it has no way to write a number but as it was read."""
     if isinstance(value, Number):
-        return str(value) if _NUMBER.fullmatch(value) else _text(value)
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    return repr(value)
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return tomlkit.value(value) if _NUMBER.fullmatch(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: _value(inner) for key, inner in value.items()}
+    return [_value(inner) for inner in value] if isinstance(value, list | tuple) else value

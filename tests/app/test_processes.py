@@ -49,7 +49,7 @@ def test_help_loads_nothing_heavy(empty: Commands, arguments: list[str]) -> None
 def test_a_query_loads_nothing_that_others_need(run: Commands) -> None:
     loaded = loaded_after(run, "query", COUNT, "-e", "0.5")
     assert {"duckdb", "sqlglot"} <= loaded
-    assert not {"pandas", "polars", "pyarrow", "altair", "tomlkit"} & loaded
+    assert not {"pandas", "polars", "pyarrow", "altair", "tomlkit", "platformdirs"} & loaded
 
 
 def test_every_public_name_is_found_when_it_is_asked_for() -> None:

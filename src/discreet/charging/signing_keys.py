@@ -7,10 +7,10 @@ machine, every backup and whoever runs the server could read it and sign what wa
 broken into gives away its own key and no other. Whoever may add entries may register a key, which is no more than the
 right to charge: a certificate also names its charge, and `Ledger.confirm` looks whether it is there.
 
-The file of the key is the one that is named, or the one that the variable DISCREET_KEY names, or `discreet/ID.key` in
-XDG_DATA_HOME or `~/.local/share`, by the id of the ledger. Beside it lies, for each server, a note of the ledger there
-and the last entry that was seen, by which the machine notices, in every later session, that an old copy of the books,
-or other books with a budget not yet spent, were put in their place. A steward who means it removes the note.
+The file of the key is the one that is named, or the one that the variable DISCREET_KEY names, or `ID.key` in the folder
+of `core/folders.py`, by the id of the ledger. Beside it lies, for each server, a note of the ledger there and the last
+entry that was seen, by which the machine notices, in every later session, that an old copy of the books, or other books
+with a budget not yet spent, were put in their place. A steward who means it removes the note.
 
 >>> import tempfile
 >>> from discreet.ledger import Ledger

@@ -15,5 +15,14 @@ __all__ = ["data_folder"]
 
 
 def data_folder() -> Path:
-    """Where this user's programs keep what lasts, and ours within it."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "discreet"
+    """Where this user's programs keep what lasts on this system, and ours within it.
+
+    One that lies where earlier versions made it, alike on all systems, is still the one: budgets whose books are lost
+    would begin anew.
+    """
+    earlier = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "discreet"
+    if os.path.isdir(earlier):
+        return earlier
+    from platformdirs import user_data_path
+
+    return user_data_path("discreet")

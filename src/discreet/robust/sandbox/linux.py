@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["AUDIT_ARCH", "number", "supported"]
+__all__ = ["AUDIT_ARCH", "CALLS", "number", "supported"]
 
 AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64, by what uname calls the machine."""
@@ -63,7 +63,7 @@ MADV_DONTDUMP, MADV_DODUMP, MADV_WIPEONFORK, MADV_KEEPONFORK = 16, 17, 18, 19
 MADV_PAGEOUT, MADV_GUARD_INSTALL, MADV_GUARD_REMOVE = 21, 102, 103
 MPOL_F_NODE, MPOL_F_ADDR, MPOL_F_MEMS_ALLOWED = 1, 2, 4
 FUTEX_PRIVATE_FLAG = 128
-_CALLS: dict[str, tuple[int | None, int | None]] = {
+CALLS: dict[str, tuple[int | None, int | None]] = {
     "access": (21, None),
     "alarm": (37, None),
     "arch_prctl": (158, None),
@@ -184,4 +184,4 @@ def supported() -> bool:
 
 def number(call: str, machine: str | None = None) -> int | None:
     """What a system call has for a number, on this machine unless another is named."""
-    return _CALLS[call][list(AUDIT_ARCH).index(machine or os.uname().machine)]
+    return CALLS[call][list(AUDIT_ARCH).index(machine or os.uname().machine)]

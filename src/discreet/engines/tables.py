@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.files import marks
-from discreet.engines.engine import Engine
-from discreet.sql.catalog import Column, Type, nearest
+from discreet.engines.engine import LISTED, LOOKED_AT, Engine, known
+from discreet.sql.catalog import Column, Type, is_number, nearest
+from discreet.sql.functions.registry import admit
 from discreet.sql.statement.naming import OWNER
 
 if TYPE_CHECKING:
@@ -225,9 +226,28 @@ class ServerTables(Tables[T]):
     def _described(self, table: str, source: object, private: bool) -> tuple[T, Mapping[str, Any]]:
         """A table with where it is and what it reads, and how its columns are read, by their names in small letters."""
 
-    @abstractmethod
     def _looked_at(self, table: str, held: T) -> T:
         """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
+        source = self.dialect.table(table)
+        some = f"SELECT 1 AS one FROM {source} LIMIT {LOOKED_AT + 1}"
+        if self.run(f"SELECT COUNT(*) FROM ({some}) AS i")[0][0] > LOOKED_AT:
+            return held
+        columns, unique = [], []
+        for column in held.columns:
+            sql = self.dialect.text(admit(column.name, column.type))
+            ends = f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
+            [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
+            listed = self._listed(sql, source) if 0 < distinct <= LISTED else []
+            columns.append(known(column, least, most, listed))
+            unique += [column.name] if distinct == rows else []
+        described: Any = held
+        found: T = replace(described, columns=tuple(columns), unique=tuple(unique))
+        return found
+
+    def _listed(self, column: str, source: str) -> list[tuple[Any, ...]]:
+        """The values of a column in their order, NULL last."""
+        listed = self.run(f"SELECT DISTINCT {column} FROM {source}")
+        return sorted(listed, key=lambda row: (row[0] is None, row[0] if row[0] is not None else 0))
 
     def _owner(
         self, table: str, unit: str, readings: Mapping[str, Any], omitted: Iterable[tuple[str, str]]

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["brief", "page", "summary"]
 
 _STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { max-width: 62rem; }
 h2 { margin: 2rem 0 .25rem; font-size: 1.15rem; }
 svg { display: block; margin: .75rem 0; fill: currentColor; max-width: 100%; height: auto; }
 .columns { display: grid; grid-template-columns: repeat(auto-fill, minmax(28rem, 1fr)); gap: 0 2rem; }

@@ -31,6 +31,7 @@ __all__ = [
     "claim_words",
     "document",
     "event_words",
+    "evidence",
     "page",
     "power_table",
     "power_words",
@@ -44,8 +45,6 @@ SHORT = 110
 SIDE, LEFT, BOTTOM = 360, 52, 44
 SEEN, ALLOWED, EVENT = "#2f7fc1", "#d98a29", "#d23f31"
 _PAGE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 svg { display: block; margin: 1rem 0; fill: currentColor; }
 .verdict { font-size: 1.15em; font-weight: 600; }
 """
@@ -122,15 +121,19 @@ def power_table(found: Audit) -> list[Cells]:
     ]
 
 
-def summary(found: Audit) -> Html:
-    """Verdict, numbers, curve, power: for a notebook or a page."""
-    other = "D′" if found.likelier_on == "D" else "D"
-    lines = [("proven", f"ε ≥ {numerals.floored(found.epsilon)} at δ = {found.delta:g}")]
-    if found.claim is not None:
-        lines.append(("claimed", claim_words(found.claim)))
+def evidence(found: Audit) -> list[tuple[str, str]]:
+    """What was claimed, and the event that tells against it."""
+    lines = [] if found.claim is None else [("claimed", claim_words(found.claim))]
     if found.epsilon:
+        other = "D′" if found.likelier_on == "D" else "D"
         seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
         lines += [("told apart by", event_words(found)), ("seen in", seen)]
+    return lines
+
+
+def summary(found: Audit) -> Html:
+    """Verdict, numbers, curve, power: for a notebook or a page."""
+    lines = [("proven", f"ε ≥ {numerals.floored(found.epsilon)} at δ = {found.delta:g}"), *evidence(found)]
     lines.append(("runs", f"{found.samples:,} on each data set"))
     lines.append(("confidence", f"1 − {found.doubt:.3g}"))
     power = power_table(found)

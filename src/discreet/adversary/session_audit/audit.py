@@ -47,6 +47,7 @@ from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer
 from discreet.sql.catalog import Catalog
 from discreet.sql.measuring.measurement import Noisy
+from discreet.sql.statement.dialect import quoted
 from discreet.sql.statement.results import Groups
 
 __all__ = ["QuestionAudit", "SessionAudit", "audit_session", "usual_questions"]
@@ -169,13 +170,13 @@ def usual_questions(catalog: Catalog) -> list[str]:
     keys = [c.name for c in table.columns if c.values is not None and c.name != table.unit]
     numbers = [c.name for c in table.columns if c.bounds is not None and c.values is None]
     others = [c.name for c in table.columns if c.values is None and c.bounds is None and c.name != table.unit]
-    name = _quoted(table.name)
+    name = quoted(table.name)
     asked = [f"SELECT COUNT(*) AS n FROM {name}"]
-    asked += [f"SELECT {k}, COUNT(*) AS n FROM {name} GROUP BY {k}" for k in map(_quoted, keys[:1])]
-    for number in map(_quoted, numbers[:1]):
+    asked += [f"SELECT {k}, COUNT(*) AS n FROM {name} GROUP BY {k}" for k in map(quoted, keys[:1])]
+    for number in map(quoted, numbers[:1]):
         asked.append(f"SELECT SUM({number}) AS s, AVG({number}) AS a FROM {name}")
         asked.append(f"SELECT MEDIAN({number}) AS m FROM {name}")
-    asked += [f"SELECT {k}, COUNT(*) AS n FROM {name} GROUP BY {k}" for k in map(_quoted, others[:1])]
+    asked += [f"SELECT {k}, COUNT(*) AS n FROM {name} GROUP BY {k}" for k in map(quoted, others[:1])]
     return asked
 
 
@@ -378,7 +379,3 @@ def _readings(literal: Any) -> list[Any]:
     number = float(said)
     near = [number, number + 1, number - 1]
     return [*(int(each) for each in near), *near] if number.is_integer() and abs(number) < 2**62 else near
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -17,6 +17,7 @@ from discreet.session.session import Session
 from discreet.session.sql import SQL, measured
 from discreet.session.sql_question import Asked
 from discreet.sql.catalog import Catalog
+from discreet.sql.statement.dialect import quoted
 from discreet.sql.statement.results import Groups
 
 __all__ = ["check_names", "with_columns"]
@@ -62,12 +63,12 @@ def with_columns(text: str, catalog: Catalog, names: list[str], place: int) -> s
     tree, tables = _tables(text, catalog)
     node = tables[place]
     table, select = catalog.table(node.name), node.find_ancestor(exp.Select)
-    listed = [_quoted(column.name) for column in table.columns] + [f"1 AS {_quoted(name)}" for name in names]
-    inside = sqlglot.parse_one(f"SELECT {', '.join(listed)} FROM {_quoted(table.name)}", dialect="duckdb")
+    listed = [quoted(column.name) for column in table.columns] + [f"1 AS {quoted(name)}" for name in names]
+    inside = sqlglot.parse_one(f"SELECT {', '.join(listed)} FROM {quoted(table.name)}", dialect="duckdb")
     alias = node.alias_or_name
     node.replace(exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True))))
     for name in names:
-        select.where(sqlglot.parse_one(f"{_quoted(alias)}.{_quoted(name)} = 1", dialect="duckdb"), copy=False)
+        select.where(sqlglot.parse_one(f"{quoted(alias)}.{quoted(name)} = 1", dialect="duckdb"), copy=False)
     return str(tree.sql(dialect="duckdb"))
 
 
@@ -108,7 +109,3 @@ def _totals(asked: Asked, groups: Groups) -> Any:
     keys = sorted(groups.keys, key=repr)
     totals = asked.measurement.totals(groups, keys, NO_CUTS)
     return keys, totals, dict(groups.by_rows), dict(groups.by_groups)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -19,6 +19,11 @@ attack_app = typer.Typer(no_args_is_help=True, help="Try to read secrets off a r
 Page = Annotated[Path | None, typer.Option(help="Also write a page.", metavar="FILE", dir_okay=False)]
 Picture = Annotated[Path | None, typer.Option(help="Also draw it: .png or .svg.", metavar="FILE", dir_okay=False)]
 Reveal = Annotated[bool, typer.Option("--reveal", help="Print the secrets that were found.")]
+Database = Annotated[
+    str | None,
+    typer.Option(help="Whom to ask: postgresql://… or a DuckDB file; by default our own session, which is charged."),
+]
+Price = Annotated[str | None, typer.Option("--epsilon", "-e", help="What each question to our session may cost.")]
 
 
 @attack_app.command()
@@ -51,15 +56,8 @@ def reconstruct(
         typer.Option(help="A CSV file whose column KEY lists the people to ask about.", exists=True, dir_okay=False),
     ] = None,
     key: Annotated[str, typer.Option(help="The column that tells people apart.", metavar="COLUMN")] = "id",
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="Whom to ask: postgresql://… or a DuckDB file; by default our own session, which is charged."
-        ),
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("--epsilon", "-e", help="What each question to our session may cost.")
-    ] = None,
+    database: Database = None,
+    epsilon: Price = None,
     questions: Annotated[int | None, typer.Option(min=1, help="How many to ask; by default 4 for each person.")] = None,
     method: Annotated[
         str | None, typer.Option(help="least squares, robust, linear program or all candidates.", metavar="NAME")
@@ -155,15 +153,8 @@ def difference(
         list[str] | None,
         typer.Option(help="Half of the people, to pad questions that are refused for being small.", metavar="SQL"),
     ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            help="Whom to ask: postgresql://… or a DuckDB file; by default our own session, which is charged."
-        ),
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("--epsilon", "-e", help="What each question to our session may cost.")
-    ] = None,
+    database: Database = None,
+    epsilon: Price = None,
     step: Annotated[str, typer.Option(help="What numbers are rounded to, if known.", metavar="NUMBER")] = "0",
     resolution: Annotated[
         str, typer.Option(help="How well a value must be known to count as read.", metavar="NUMBER")

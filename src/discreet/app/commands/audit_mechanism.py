@@ -129,16 +129,10 @@ def _refused(verdict: str, title: str, html: Path | None, as_json: bool) -> NoRe
 
 
 def _show(found: Audit, pair: tuple[Any, Any], notes: list[str]) -> None:
-    from discreet.adversary.auditing.report import bits_words, claim_words, event_words, power_words
+    from discreet.adversary.auditing.report import bits_words, evidence, power_words
     from discreet.app.output.finding import show
 
-    other = "D′" if found.likelier_on == "D" else "D"
-    lines = [("D", _short(pair[0])), ("D′", _short(pair[1]))]
-    if found.claim is not None:
-        lines.append(("claimed", claim_words(found.claim)))
-    if found.epsilon:
-        seen = f"{found.rates[0] * 100:.3g} % of runs on {found.likelier_on}, {found.rates[1] * 100:.3g} % on {other}"
-        lines += [("told apart by", event_words(found)), ("seen in", seen)]
+    lines = [("D", _short(pair[0])), ("D′", _short(pair[1])), *evidence(found)]
     lines.append(("runs", f"{found.samples:,} on each data set, confidence 1 − {found.doubt:.3g}"))
     show(found, (), lines, [one for one in (bits_words(found), power_words(found), *notes) if one])
 

@@ -20,8 +20,6 @@ __all__ = ["Finding", "Telling", "check_files", "print_json", "show", "telling",
 
 PICTURES = (".png", ".svg")
 _STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 svg { display: block; margin: 1rem 0; max-width: 100%; height: auto; }
 """
 _ALARMING = ("BROKEN", "LEAKING")

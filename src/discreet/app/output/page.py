@@ -10,8 +10,6 @@ from discreet.sql.answers.html import certificate_html, notes_html
 __all__ = ["page"]
 
 _STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 .question { font: 13px/1.5 ui-monospace, monospace; white-space: pre-wrap; }
 .question { background: #8882; padding: .75rem 1rem; border-radius: 4px; }
 svg { display: block; margin: 1rem 0; fill: currentColor; }

@@ -42,6 +42,10 @@ __all__ = [
 
 MOST_ROWS = 200
 """Rows that a notebook shows."""
+_PAGE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+"""
 STYLE = """
 .discreet table { border-collapse: collapse; margin: .5em 0; font-variant-numeric: tabular-nums; color: inherit; }
 .discreet th, .discreet td { padding: .25em .9em .25em 0; border: 0; border-bottom: 1px solid #8886; background: none; }
@@ -93,9 +97,9 @@ def element(name: str, *inside: str, **attributes: object) -> Html:
 
 
 def document(title: str, style: str, *parts: str) -> Html:
-    """A file that stands alone; `style` is ours."""
+    """A file that stands alone; `style` is ours, and is added to that of every page."""
     body = element("div", element("h1", title), *parts, class_="discreet")
-    head = f"{element('title', title)}<style>{style}{STYLE}</style>"
+    head = f"{element('title', title)}<style>{_PAGE}{style}{STYLE}</style>"
     return Html(f'<!doctype html><html lang="en"><meta charset="utf-8">{head}{body}</html>\n')
 
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb.types import Reading, quoted
+from discreet.engines.duckdb.types import Reading
 from discreet.sql.catalog import Type, nearest
+from discreet.sql.statement.dialect import quoted
 
 __all__ = ["Owning", "declared_types"]
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 
 from discreet.engines.duckdb.csv_records import Csv
-from discreet.engines.duckdb.types import quoted, text
+from discreet.engines.duckdb.types import text
 from discreet.sql.catalog import Type, is_number
+from discreet.sql.statement.dialect import quoted
 
 __all__ = ["kind_of_values", "spelled"]
 

@@ -40,12 +40,12 @@ from discreet.engines.duckdb.files import CSV, Files, found, is_database, marks
 from discreet.engines.duckdb.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.duckdb.rows import Held, Rows
 from discreet.engines.duckdb.snapshots import Snapshot, registered, taken
-from discreet.engines.duckdb.types import quoted, reading, text
+from discreet.engines.duckdb.types import reading, text
 from discreet.engines.engine import LISTED, LOOKED_AT, known, unrunnable
 from discreet.engines.tables import FLEETING, Tables
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.functions.registry import admit
-from discreet.sql.statement.dialect import DUCKDB, Dialect
+from discreet.sql.statement.dialect import DUCKDB, Dialect, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement

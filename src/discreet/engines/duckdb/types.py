@@ -23,8 +23,9 @@ from fractions import Fraction
 from discreet.core.errors import InvalidArgument
 from discreet.sql.catalog import PLAIN_TYPES, PlainType, Type, is_number, type_named
 from discreet.sql.decimals import LONG_DIGITS, Decimals
+from discreet.sql.statement.dialect import quoted
 
-__all__ = ["Reading", "quoted", "reading", "text", "type_of"]
+__all__ = ["Reading", "reading", "text", "type_of"]
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _TYPES: dict[str, Type] = {
@@ -229,11 +230,6 @@ def _type(value: object) -> Type | None:
 def _family(engine: str, kind: str, known: Type) -> str:
     apart = engine in _APART or (known == "timestamp" and engine != _ENGINE["timestamp"])
     return kind.upper() if apart else known
-
-
-def quoted(name: str) -> str:
-    """An identifier in SQL."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:

@@ -19,10 +19,10 @@ import re
 from dataclasses import dataclass
 
 from discreet.core.errors import InvalidArgument
-from discreet.engines.duckdb.types import quoted
 from discreet.engines.postgres.arithmetic import LARGEST
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import LONG_DIGITS, Decimals
+from discreet.sql.statement.dialect import quoted
 
 __all__ = ["CASTS", "COLUMNS", "DATABASES", "DEFINITIONS", "NEAR", "READERS", "TABLE"]
 __all__ += ["Form", "Reading", "named", "reading", "spelled"]

@@ -19,15 +19,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import HomeLock
-from discreet.engines.duckdb.types import quoted
-from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
-from discreet.engines.engine import known as known_of
+from discreet.engines.engine import unrunnable
 from discreet.engines.postgres import catalog
 from discreet.engines.postgres import dependencies as reach
 from discreet.engines.postgres.addresses import address_of, driver, is_address, is_server, remedy_for, stripped
@@ -35,8 +33,8 @@ from discreet.engines.postgres.catalog import Form, Reading, named, reading
 from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.engines.postgres.identity import Place
 from discreet.engines.tables import ServerTables, whole_rows
-from discreet.sql.catalog import Column, is_number, nearest
-from discreet.sql.functions.registry import admit
+from discreet.sql.catalog import Column, nearest
+from discreet.sql.statement.dialect import quoted
 
 if TYPE_CHECKING:
     import psycopg
@@ -414,18 +412,6 @@ class Postgres(ServerTables[_Held]):
             remedy = "see to grants, policies for rows (ROW LEVEL SECURITY), and what a view reads"
             raise InvalidArgument("table", table, f"one that the role can read (SQLSTATE {state})", remedy)
 
-    def _looked_at(self, table: str, held: _Held) -> _Held:
-        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
-        source = self.dialect.table(table)
-        if self.run(f"SELECT COUNT(*) FROM (SELECT 1 FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0] > LOOKED_AT:
-            return held
-        columns, unique = [], []
-        for column in held.columns:
-            sql = self.dialect.text(admit(column.name, column.type))
-            ends = f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
-            [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
-            few = 0 < distinct <= LISTED
-            listed = self.run(f"SELECT DISTINCT {sql} FROM {source} ORDER BY 1 NULLS LAST") if few else []
-            columns.append(known_of(column, least, most, listed))
-            unique += [column.name] if distinct == rows else []
-        return replace(held, columns=tuple(columns), unique=tuple(unique))
+    def _listed(self, column: str, source: str) -> list[tuple[Any, ...]]:
+        """In the order of the server."""
+        return self.run(f"SELECT DISTINCT {column} FROM {source} ORDER BY 1 NULLS LAST")

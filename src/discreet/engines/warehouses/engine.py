@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -27,13 +27,11 @@ from urllib.parse import quote
 from discreet.core.display.secrets import address_kind, known_scheme
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import HomeLock
-from discreet.engines.engine import LISTED, LOOKED_AT, unrunnable
-from discreet.engines.engine import known as known_of
+from discreet.engines.engine import unrunnable
 from discreet.engines.postgres.addresses import is_ibis, is_server
 from discreet.engines.tables import ServerTables, whole_rows
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
-from discreet.sql.catalog import Column, Type, is_number, nearest
-from discreet.sql.functions.registry import admit
+from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.statement.selection import LARGEST
 
 __all__ = ["Ibis"]
@@ -287,25 +285,6 @@ class Ibis(ServerTables[_Held]):
             remedy = "make it text or a whole number in a view, or CAST it to microseconds there"
             raise InvalidArgument("unit", unit, "of a type that is read without rounding", remedy)
         return read
-
-    def _looked_at(self, table: str, held: _Held) -> _Held:
-        """With what the columns of a public table hold: bounds, values, and which of them hold no value twice."""
-        source = self.dialect.table(table)
-        if (
-            self.run(f"SELECT COUNT(*) FROM (SELECT 1 AS one FROM {source} LIMIT {LOOKED_AT + 1}) AS i")[0][0]
-            > LOOKED_AT
-        ):
-            return held
-        columns, unique = [], []
-        for column in held.columns:
-            sql = self.dialect.text(admit(column.name, column.type))
-            ends = f"MIN({sql}), MAX({sql})" if is_number(column.type) else "NULL, NULL"
-            [(rows, distinct, least, most)] = self.run(f"SELECT COUNT(*), COUNT(DISTINCT {sql}), {ends} FROM {source}")
-            listed = self.run(f"SELECT DISTINCT {sql} FROM {source}") if 0 < distinct <= LISTED else []
-            listed.sort(key=lambda row: (row[0] is None, row[0] if row[0] is not None else 0))
-            columns.append(known_of(column, least, most, listed))
-            unique += [column.name] if distinct == rows else []
-        return replace(held, columns=tuple(columns), unique=tuple(unique))
 
 
 def _plan_on_bigquery(client: Any, statement: str) -> None:

@@ -133,7 +133,4 @@ def loss_record(value: Loss, *, down: bool = False) -> dict[str, Any]:
 
 def floored(value: float) -> str:
     """Three figures, never above the value."""
-    if value == 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return f"{math.floor(value / unit) * unit:.3g}"
+    return rational(Fraction(value), down=True, digits=3)

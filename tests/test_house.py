@@ -28,7 +28,7 @@ ALLOWED = {
     "engines": {"core", "sql"},
     "charging": {"core", "noise", "accounting", "ledger", "sql", "engines"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "charging"},
-    "estimation": {"core", "noise", "robust", "sql", "engines", "charging"},
+    "estimation": {"core", "noise", "accounting", "robust", "sql", "engines", "charging"},
     "session": {"core", "noise", "accounting", "robust", "sql", "engines", "ledger", "charging"}
     | {"synthesis", "estimation"},
     "app": {"core", "sql", "engines", "ledger", "charging", "session", "samples", "synthesis", "adversary"},

@@ -13,6 +13,7 @@ from tests.attacks.register import attack
 from tests.attacks.sql_neighbours import opened
 
 import discreet as dc
+from discreet.accounting import budgets
 from discreet.core.domains import Bounds
 from discreet.core.errors import Unsupported
 from discreet.session.session import Session
@@ -53,11 +54,11 @@ def counted() -> Iterator[Counter[str]]:
 
         return called
 
-    planner._gaussian_ratio.cache_clear()
+    budgets.noise_multiplier.cache_clear()
     planner.plan.cache_clear()
     bands.noise.cache_clear()
     with (
-        patch.object(planner, "gaussian_sigma", counting("calibrations", planner.gaussian_sigma)),
+        patch.object(budgets, "gaussian_sigma", counting("calibrations", budgets.gaussian_sigma)),
         patch.object(bands, "NeighbourSet", counting("calibrations", bands.NeighbourSet)),
         patch.object(Statistic, "share", property(counting("shares", share))),
     ):

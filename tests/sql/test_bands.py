@@ -18,6 +18,7 @@ import pytest
 from tests.attacks.sql_neighbours import opened
 
 import discreet as dc
+from discreet.accounting.budgets import loss_of
 from discreet.charging.certificate import verify
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import InvalidArgument
@@ -276,7 +277,7 @@ def test_beside_gaussian_noise_values_are_charged_with_it() -> None:
     assert [type(event) for event in usual.events] == [Gaussian]
     assert [type(event) for event in found.events] == [Pure, Gaussian]
     assert found.error(0, 0) < 0.95 * usual.error(0, 0)
-    assert planner.loss_of(found.events, budget).epsilon <= 60
+    assert loss_of(found.events, budget).epsilon <= 60
 
 
 def test_an_answer_is_told_replayed_certified_and_chosen_from_as_any() -> None:

@@ -31,12 +31,12 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
+from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
 from discreet.sql.catalog import Catalog
-from discreet.sql.measuring.planner import Expected
 from discreet.sql.plan import Relation
 
 __all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "spendable"]
@@ -112,7 +112,7 @@ class Plan(ABC, Generic[Result]):
         """What the events cost alone."""
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """What to expect of each column."""
         return ()
 

@@ -1,7 +1,7 @@
 """A price: what a question will cost and how good its answer will be, known before anything is spent.
 
 >>> from discreet.core.losses import PureDP
->>> print(Quote(Fraction(1), PureDP(1), (), "Laplace noise; one group", (Expected("n", 1.0, 1.0),), True))
+>>> print(Quote(Fraction(1), PureDP(1), (), "Laplace noise; one group", (ExpectedError("n", 1.0, 1.0),), True))
 costs ε = 1, within what is left
 Laplace noise; one group
   n ± 1
@@ -12,12 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from discreet.accounting.budgets import loss_of
 from discreet.core.display.numbers import loss as loss_text
 from discreet.core.display.text import visible
 from discreet.core.events import Event
-from discreet.core.losses import Loss, PureDP, RenyiDP, zero
+from discreet.core.expected_error import ExpectedError
+from discreet.core.losses import Budget, Loss, PureDP, RenyiDP, zero
 from discreet.sql.answers.html import quote_html
-from discreet.sql.measuring.planner import Budget, Expected, loss_of
 
 __all__ = ["Quote"]
 
@@ -31,7 +32,7 @@ class Quote:
     loss: Loss
     events: tuple[Event, ...]
     plan: str
-    errors: tuple[Expected, ...]
+    errors: tuple[ExpectedError, ...]
     """What to expect of each column."""
     fits: bool
     """Whether the budget still allows it."""

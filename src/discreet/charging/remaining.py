@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from discreet.accounting.budgets import gaussian_event, loss_of
 from discreet.core.events import Gaussian, Pure
-from discreet.core.losses import ZCDP, ApproxDP, PureDP, zero
+from discreet.core.losses import ZCDP, ApproxDP, Budget, PureDP, zero
 from discreet.ledger import Ledger
-from discreet.sql.measuring.planner import Budget, gaussian_event, loss_of
 
 __all__ = ["remaining", "spent"]
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable, at_least, exact, probability
 
-__all__ = ["ZCDP", "ApproxDP", "Loss", "PureDP", "RenyiDP", "zero"]
+__all__ = ["ZCDP", "ApproxDP", "Budget", "Loss", "PureDP", "RenyiDP", "zero"]
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -99,9 +99,11 @@ class RenyiDP:
 
 
 Loss = PureDP | ApproxDP | ZCDP | RenyiDP
+Budget = PureDP | ApproxDP | ZCDP
+"""What an account may be given to spend."""
 
 
-def zero(loss: PureDP | ApproxDP | ZCDP) -> PureDP | ApproxDP | ZCDP:
+def zero(loss: Budget) -> Budget:
     """No loss at all, in the same definition.
 
     >>> zero(ApproxDP(3, "1e-6"))

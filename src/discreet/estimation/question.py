@@ -12,13 +12,13 @@ from typing import Any
 from discreet.charging.question import Bound, Context, Plan, Question, Run, spendable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
+from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.estimation.request import Ends, Request
 from discreet.estimation.result import Estimation, assembled, released
 from discreet.estimation.trial import tried
 from discreet.noise.entropy import Entropy, system
 from discreet.robust.sandbox.workers import Form, Limits
-from discreet.sql.measuring.planner import Expected
 
 __all__ = ["BoundEstimate", "Estimate", "EstimatePlan"]
 
@@ -107,7 +107,7 @@ class EstimatePlan(Plan[Estimation]):
         return self.request.loss
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far off, where it is known beforehand."""
         return self.request.errors
 

@@ -21,10 +21,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from discreet.accounting.budgets import loss_of
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
 from discreet.core.exact import natural
+from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.robust.aggregation.numeric import MISSED, Centre
 from discreet.robust.aggregation.sample_and_aggregate import Aggregator
@@ -34,7 +36,6 @@ from discreet.robust.sandbox.shipping import name_of, shipped
 from discreet.robust.sandbox.workers import Form, Limits, Workers
 from discreet.sql.analysis.canonical import canonical
 from discreet.sql.catalog import Catalog
-from discreet.sql.measuring.planner import Expected, loss_of
 from discreet.sql.parsing.row_source import wanted
 from discreet.sql.parsing.scope import Rows
 from discreet.sql.parsing.select import parse_rows
@@ -172,19 +173,19 @@ class Request:
         return json.dumps(asked, sort_keys=True)
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far off, where it is known beforehand."""
         found = self.aggregator
         if isinstance(found, Centre) and found.method == "median":
             told = f"± {{}} of {found.count:,} ranks where answers are spread evenly, in steps of "
             lost = f"; beyond all answers with probability {found.missed:.2g} at most"
-            each = [Expected(name, found.ranks, found.ranks, in_ranks=True) for name in self.names]
+            each = [ExpectedError(name, found.ranks, found.ranks, in_ranks=True) for name in self.names]
             steps = zip(each, found.steps, strict=True)
             return tuple(replace(one, meaning=f"{told}{step:g}{lost}") for one, step in steps)
         if isinstance(found, Centre) and found.method == "mean":
             reach = found.accuracy(Fraction(1, 2))
             ends = [reach * float(one.width) for one in found.each]
-            return tuple(Expected(name, off, off) for name, off in zip(self.names, ends, strict=True))
+            return tuple(ExpectedError(name, off, off) for name, off in zip(self.names, ends, strict=True))
         return ()
 
     @property

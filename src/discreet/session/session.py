@@ -39,7 +39,7 @@ from discreet.charging.steps import BoundStep
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Exactable
 from discreet.core.forks import Home, folder
-from discreet.core.losses import Loss
+from discreet.core.losses import Budget, Loss
 from discreet.core.units import Unit
 from discreet.engines.engine import Engine
 from discreet.ledger import Ledger, Standing
@@ -52,7 +52,6 @@ from discreet.sql.answers.html import session_html
 from discreet.sql.catalog import Catalog
 from discreet.sql.decimals import Decimals
 from discreet.sql.functions.registry import cast
-from discreet.sql.measuring.planner import Budget
 from discreet.sql.plan import Named, Project, Ref, Relation, Scan
 from discreet.sql.relations import tables_in
 from discreet.sql.statement.naming import renamed

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from discreet.accounting.budgets import loss_of
 from discreet.charging.question import Bound, Context, Plan, Question, spendable
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
-from discreet.core.losses import ZCDP
+from discreet.core.expected_error import ExpectedError
+from discreet.core.losses import ZCDP, Budget
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
 from discreet.session.sql_question import Asked, Parsed, Reading
 from discreet.sql.answers.answer import Answer, pack, plan_of
-from discreet.sql.measuring.planner import Budget, Expected, loss_of
 from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Query
 from discreet.sql.statement.results import Groups
@@ -125,7 +126,7 @@ class SQLPlan(Plan[Answer]):
         return loss_of(self.charged, self.bound.parsed.budget)
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far each column is likely off."""
         return () if self.asked is None else self.asked.errors
 

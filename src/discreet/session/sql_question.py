@@ -11,10 +11,13 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from discreet.accounting.budgets import loss_of
+from discreet.charging.epsilon_search import epsilon_for, epsilon_within
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import to_json
-from discreet.core.losses import ZCDP
+from discreet.core.expected_error import ExpectedError
+from discreet.core.losses import ZCDP, Budget
 from discreet.ledger.charges import LONGEST_PAYLOAD
 from discreet.sql.analysis.canonical import bounds_text, canonical
 from discreet.sql.answers.answer import Answer, assemble
@@ -22,16 +25,7 @@ from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.sums import RANKED, Statistic, Sums
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.modes import Mode
-from discreet.sql.measuring.planner import (
-    Budget,
-    Expected,
-    epsilon_for,
-    epsilon_within,
-    expected,
-    loss_of,
-    plan,
-    words,
-)
+from discreet.sql.measuring.planner import expected, plan, words
 from discreet.sql.measuring.quantiles import Cells, Rank
 from discreet.sql.parsing.effort import check_effort
 from discreet.sql.plan import Expression, Query
@@ -255,7 +249,7 @@ class Asked:
         return [place for place, (_, rank) in enumerate(self.ranked) if isinstance(rank, Mode)]
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far each column is likely off."""
         return expected(self.query, self.sums, self.measurement)
 

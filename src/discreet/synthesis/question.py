@@ -9,10 +9,10 @@ from fractions import Fraction
 from discreet.charging.question import Bound, Context, Plan, Question, spendable
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
+from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
-from discreet.sql.measuring.planner import Expected
 from discreet.synthesis.columns import Bins
 from discreet.synthesis.request import Facts, Request, Wanted
 from discreet.synthesis.result import Synthesis, assembled, checked, plan_of, released
@@ -102,7 +102,7 @@ class RowsPlan(Plan[Synthesis]):
         return self.request.loss
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far counts are off as they are measured."""
         return self.request.errors
 

@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.approximate import satisfies
+from discreet.accounting.budgets import loss_of
 from discreet.core.display.numbers import rational
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, to_json
 from discreet.core.exact import Exactable, at_least, natural
+from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.engines.engine import Engine
 from discreet.noise.batches import Integers
@@ -31,7 +33,6 @@ from discreet.sql.analysis.canonical import canonical
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, nearest
-from discreet.sql.measuring.planner import Expected, loss_of
 from discreet.sql.parsing.row_source import STARTS, wanted
 from discreet.sql.parsing.scope import Rows
 from discreet.sql.parsing.select import parse_rows
@@ -262,10 +263,10 @@ class Request:
         return replace(self, stored=Stored(events, record["words"], record["noise"], check))
 
     @property
-    def errors(self) -> tuple[Expected, ...]:
+    def errors(self) -> tuple[ExpectedError, ...]:
         """How far counts are off as they are measured, before rows are fitted to all of them."""
         noise = self.chosen.noise if self.stored is None else self.stored.noise
-        return () if noise is None else (Expected("a count as measured", noise / self.scale, noise / self.scale),)
+        return () if noise is None else (ExpectedError("a count as measured", noise / self.scale, noise / self.scale),)
 
     @property
     def words(self) -> str:

@@ -37,8 +37,8 @@ from discreet.sql.bounding.declared_values import within
 from discreet.sql.catalog import Catalog, Column, Table
 
 if TYPE_CHECKING:
+    from discreet.core.expected_error import ExpectedError
     from discreet.sql.answers.answer import Answer
-    from discreet.sql.measuring.planner import Expected
 
 __all__ = [
     "answer_html",
@@ -117,7 +117,7 @@ def certificate_html(certificate: Mapping[str, Any]) -> Html:
     return folded(f"Certificate, signed; entry {entry:,} of the ledger", preformatted(text))
 
 
-def quote_html(cost: str, plan: str, errors: Iterable[Expected], alarm: bool, notes: Iterable[str] = ()) -> str:
+def quote_html(cost: str, plan: str, errors: Iterable[ExpectedError], alarm: bool, notes: Iterable[str] = ()) -> str:
     """What a question would cost, how it would be answered, and how far off; `alarm` where there would be no answer."""
     told = element("p", "costs ", element("strong", cost), **({"class_": "alarm"} if alarm else {}))
     said = {"plan": plan.split("; "), "expected error": [str(error) for error in errors], "notes": [*notes]}

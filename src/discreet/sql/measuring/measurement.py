@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.accounting.budgets import COORDINATES, SENSITIVITY
 from discreet.core import events
 from discreet.core.events import Event
 from discreet.core.rounding import sqrt_up
@@ -49,10 +50,8 @@ from discreet.sql.statement.histograms import Histograms
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Groups
 
-__all__ = ["CANONICAL", "TYPICAL_KEYS", "Measurement", "Noisy"]
+__all__ = ["TYPICAL_KEYS", "Measurement", "Noisy"]
 
-CANONICAL = 1 << 12
-"""Grid steps in a unit's movement, as the events state it."""
 MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
 TYPICAL_KEYS = 100
@@ -144,7 +143,7 @@ class Measurement:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """What `release` will run, whatever the data."""
-        steps = CANONICAL * self.changes
+        steps = SENSITIVITY * self.changes
         said: list[Event] = []
         said += map(events.Pure, self.searches)
         # What noise by values costs, it costs for each unit that differs.
@@ -152,7 +151,7 @@ class Measurement:
         if self.norm == "l1":
             said += [events.Laplace(self.ratio * steps * self._factor(s), steps) for s in self._others]
         elif self._others:
-            said.append(events.Gaussian((self.ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
+            said.append(events.Gaussian((self.ratio * steps) ** 2, Fraction(steps**2), COORDINATES))
         if self.quantiles is not None:
             said += self.quantiles.events
         if self.threshold_delta is not None:

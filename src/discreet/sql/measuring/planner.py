@@ -16,41 +16,33 @@ Otherwise the norm is found with a share of ε, up to the declared limit. Counts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isqrt
 
-from discreet.accounting.approximate import approximate, satisfies
-from discreet.accounting.calibration import gaussian_sigma
-from discreet.accounting.pure import pure
-from discreet.accounting.zcdp import zcdp
-from discreet.core.errors import InvalidArgument, NotAccountable, Unsupported
-from discreet.core.events import Composed, Event, Gaussian, Pure
-from discreet.core.losses import ZCDP, ApproxDP, PureDP
+from discreet.accounting.budgets import noise_multiplier
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.expected_error import ExpectedError
+from discreet.core.losses import ApproxDP, Budget, PureDP
 from discreet.sql.bounding import declared_values as bands
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.declared_values import least_error, noise
 from discreet.sql.bounding.sums import RANKED, Statistic, Sums
-from discreet.sql.measuring.measurement import CANONICAL, TYPICAL_KEYS, Measurement
+from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
 from discreet.sql.measuring.modes import Mode
 from discreet.sql.measuring.quantiles import QuantilePlan, Rank, weight_of
 from discreet.sql.plan import Query
 from discreet.sql.relations import limits_in, tables_in, units_in
 from discreet.sql.statement.layout import Norm, Weights
 
-__all__ = ["NOMINAL", "Budget", "Expected", "epsilon_for", "epsilon_within", "expected", "gaussian_event", "loss_of"]
-__all__ += ["plan", "words"]
-
-Budget = PureDP | ApproxDP | ZCDP
+__all__ = ["NOMINAL", "expected", "plan", "words"]
 
 LEAST_SHARE, MOST_SHARE = 10, 3
 """One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
 THRESHOLD_SHARE = Fraction(1, 100)
 """The part of the budget's δ that keys which are not listed may cost; and of what is left modes of such values."""
-GIVEN_BACK = tuple(Fraction(tenths, 10) for tenths in (6, 4, 2))
-"""Parts of what the searches cost that may turn out not to be needed, once all is composed exactly."""
 FEW_ROWS, FEW_CELLS = 5, 64
 """Up to this many rows of a unit, by declaration, are not clipped; nor up to so many over the number of groups."""
 FEW_SUMS = 3
@@ -63,42 +55,8 @@ ONE_ROW = Caps.fixed(1)
 """The limit under which a unit that counts at all is whole."""
 WEIGHED = 1 << 13
 """The most steps of a value where statements weigh units."""
-NEAR = Fraction(101, 100)
-"""A pure loss this near to the best one at δ is told instead of it."""
 NOMINAL = Fraction(1, 10**6)
 """The δ at which Gaussian noise is planned for a ρ: it decides nothing about the guarantee, and little about shares."""
-DIGITS = 64
-"""Values of ε in an octave, when one is looked for."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """How far one released column is likely off, known beforehand.
-
-    `noise` is the mean absolute error of a cell if units weigh 1 each, `at_limit` if they weigh the declared limit
-    (infinite where there is none); `over_count` says to divide it by the number of rows in the cell, as for averages.
-    """
-
-    column: str
-    noise: float
-    at_limit: float
-    over_count: bool = False
-    in_ranks: bool = False
-    """Quantiles are off by so many rows in the order of values."""
-    meaning: str = ""
-    """What the number says, where it is nothing of this."""
-
-    def __str__(self) -> str:
-        if self.meaning:
-            most = "" if self.noise == self.at_limit else f" to {self.at_limit:,.3g}"
-            times = ", times the limit on a unit's rows" if self.at_limit == inf else ""
-            return f"{self.column} {self.meaning.format(f'{self.noise:,.3g}{most if not times else str()}')}{times}"
-        kind = " ranks" if self.in_ranks else " over the number of rows" if self.over_count else ""
-        if self.noise == self.at_limit:
-            return f"{self.column} ± {self.noise:,.3g}{kind}"
-        if self.at_limit == inf:
-            return f"{self.column} ± {self.noise:,.3g}{kind}, times the limit on a unit's rows, plus what that takes"
-        return f"{self.column} ± {self.noise:,.3g} to {self.at_limit:,.3g}{kind}, plus what clipping takes"
 
 
 @lru_cache(maxsize=1024)
@@ -168,8 +126,8 @@ def plan(
         if laplace:
             return 1 / (for_sums - sum(given))
         if drawn is None:
-            return _gaussian_ratio(epsilon, delta, (*searches, *given), changes)
-        return _gaussian_ratio(for_sums - sum(given), delta - part, (), changes)
+            return noise_multiplier(epsilon, delta, (*searches, *given), changes)
+        return noise_multiplier(for_sums - sum(given), delta - part, (), changes)
 
     usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied, copies=copies)
     each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
@@ -192,7 +150,7 @@ def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fracti
 def _few(epsilon: Fraction, delta: Fraction) -> float:
     """The number of sums that a unit touches up to which Laplace noise is smaller: it grows with the number, Gaussian
     noise with its root."""
-    return (0.8 * float(_gaussian_ratio(epsilon, delta, (), 1) * epsilon)) ** 2
+    return (0.8 * float(noise_multiplier(epsilon, delta, (), 1) * epsilon)) ** 2
 
 
 def _share(keys: int) -> int:
@@ -212,77 +170,7 @@ def _weights(keys: int | None, max_rows: int | None, laplace: bool, whole: bool)
     return Weights("l1" if laplace else "l2", rows, units)
 
 
-@lru_cache(maxsize=1024)
-def _gaussian_ratio(epsilon: Fraction, delta: Fraction, searches: tuple[Fraction, ...], changes: int) -> Fraction:
-    """Noise over movement so that the Gaussian and the searches together cost ε: less than the sum of what each costs
-    alone, so some of what the searches take is given back as far as the exact loss allows."""
-    steps = CANONICAL * changes
-    for share in (*GIVEN_BACK, Fraction(0)):
-        left = epsilon - sum(searches) * (1 - share)
-        ratio = gaussian_sigma(left, delta, steps**2) / steps * (1 + Fraction(1, 1 << 20))
-        together = (*map(Pure, searches), Gaussian((ratio * steps) ** 2, Fraction(steps**2), 1 << 40))
-        if not searches or not share or satisfies(Composed(together), ApproxDP(epsilon, delta)):
-            break
-    return ratio
-
-
-@lru_cache(maxsize=1024)
-def loss_of(events: tuple[Event, ...], budget: Budget) -> Budget:
-    """What the events cost alone, in the budget's definition; without δ where none is needed to speak of."""
-    together = Composed(events)
-    if isinstance(budget, PureDP):
-        return pure(together)
-    if isinstance(budget, ZCDP):
-        return zcdp(together)
-    exact = approximate(together, budget.delta)
-    try:
-        plain = pure(together)
-    except NotAccountable:
-        return exact
-    return ApproxDP(plain.epsilon, 0) if plain.epsilon <= exact.epsilon * NEAR else exact
-
-
-def gaussian_event(epsilon: Fraction, delta: Fraction) -> Gaussian:
-    """One Gaussian that costs (ε, δ)."""
-    ratio = _gaussian_ratio(epsilon, delta, (), 1)
-    return Gaussian((ratio * CANONICAL) ** 2, Fraction(CANONICAL**2), 1 << 40)
-
-
-def epsilon_for(error: float, errors: Callable[[Fraction], tuple[Expected, ...]]) -> Fraction:
-    """The least ε, to two digits, at which every column is off by at most `error` in the mean."""
-    for column in errors(Fraction(1)):
-        if column.over_count or column.in_ranks or column.meaning or column.at_limit == inf:
-            reason = "a count or sum of units whose rows are limited"
-            remedy = "declare max_rows, take one row of each unit, or give epsilon; for averages ask for SUM and COUNT"
-            raise InvalidArgument("error", column.column, reason, remedy)
-    low, high = -20 * DIGITS, 20 * DIGITS
-    while low < high:
-        middle = (low + high) // 2
-        good = max(column.at_limit for column in errors(_epsilon_at(middle))) <= error
-        low, high = (low, middle) if good else (middle + 1, high)
-    return _epsilon_at(high)
-
-
-def epsilon_within(rho: Fraction, events: Callable[[Fraction], tuple[Event, ...]]) -> Fraction:
-    """The largest ε, to a hundredth, at which what is planned costs no more than ρ."""
-    low, high = -24 * DIGITS, 24 * DIGITS
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = zcdp(Composed(events(_epsilon_at(middle)))).rho <= rho
-        low, high = (middle, high) if fits else (low, middle - 1)
-    found = _epsilon_at(low)
-    if low == -24 * DIGITS and zcdp(Composed(events(found))).rho > rho:
-        raise InvalidArgument("rho", rho, "more than that", "noise would be all there is")
-    return found
-
-
-def _epsilon_at(index: int) -> Fraction:
-    """Values of ε that rise by a little each."""
-    octave, rest = divmod(index, DIGITS)
-    return Fraction(2) ** octave * (1 + Fraction(rest, DIGITS))
-
-
-def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expected, ...]:
+def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[ExpectedError, ...]:
     """What to expect of each measure that is released."""
     said = []
     ranked = 0
@@ -305,11 +193,11 @@ def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[Expect
         fixed = weights is None or all(not weights.caps(s.weighing).searched for _, s in needed)
         limited = fixed or query.aggregate.max_rows is not None
         over_count = measure.function in ("avg", "variance", "stddev")
-        said.append(Expected(measure.name, ends[0], ends[1] if limited else inf, over_count))
+        said.append(ExpectedError(measure.name, ends[0], ends[1] if limited else inf, over_count))
     return tuple(said)
 
 
-def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> Expected:
+def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> ExpectedError:
     assert measurement.quantiles is not None
     off = measurement.quantiles.accuracy(index, Fraction(1, 2), 1)
     rank, meaning = measurement.quantiles.ranks[index], ""
@@ -320,11 +208,11 @@ def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> 
         off = (0.8 if measurement.norm == "l2" else 1.0) * float(measurement.quantiles.noise(index).summed / 2 / kept)
         meaning = "± {} times the distance of its cuts over the number of rows"
     if measurement.weights is None:
-        return Expected(name, off, off, False, not meaning, meaning)
+        return ExpectedError(name, off, off, False, not meaning, meaning)
     norms = measurement.weights.rows.norms
     limited = len(norms) == 1 or query.aggregate.max_rows is not None
     most = off * float(norms[-1]) if limited else inf
-    return Expected(name, off * float(norms[0]), most, False, not meaning, meaning)
+    return ExpectedError(name, off * float(norms[0]), most, False, not meaning, meaning)
 
 
 def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:

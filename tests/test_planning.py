@@ -11,11 +11,11 @@ import pytest
 
 import discreet as dc
 from discreet.accounting import account
+from discreet.accounting.budgets import noise_multiplier
 from discreet.charging.certificate import verify
 from discreet.core.losses import ApproxDP
 from discreet.noise import Entropy
 from discreet.session.session import Session
-from discreet.sql.measuring.planner import _gaussian_ratio
 
 PEOPLE, CITIES = 300, ["A", "B", "C", "D"]
 HEAVY = 40
@@ -219,8 +219,8 @@ def test_what_is_left_can_be_spent(table: dict[str, np.ndarray]) -> None:
 
 def test_the_search_leaves_to_the_noise_what_it_does_not_need() -> None:
     search = ApproxDP(1, "1e-6").epsilon / 10
-    alone = _gaussian_ratio(ApproxDP(1, 0).epsilon * 9 / 10, ApproxDP(0, "1e-6").delta, (), 1)
-    together = _gaussian_ratio(ApproxDP(1, 0).epsilon, ApproxDP(0, "1e-6").delta, (search,), 1)
+    alone = noise_multiplier(ApproxDP(1, 0).epsilon * 9 / 10, ApproxDP(0, "1e-6").delta, (), 1)
+    together = noise_multiplier(ApproxDP(1, 0).epsilon, ApproxDP(0, "1e-6").delta, (search,), 1)
     assert together < alone
 
 

@@ -23,9 +23,11 @@ from discreet.sql.analysis.canonical import bounds_text, canonical
 from discreet.sql.answers.answer import Answer, assemble
 from discreet.sql.bounding.clipping_norms import Caps
 from discreet.sql.bounding.sums import RANKED, Statistic, Sums
+from discreet.sql.measuring.expectation import expected_errors
+from discreet.sql.measuring.explanation import plan_in_words
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.modes import Mode
-from discreet.sql.measuring.planner import expected, plan, words
+from discreet.sql.measuring.planner import plan
 from discreet.sql.measuring.quantiles import Cells, Rank
 from discreet.sql.parsing.effort import check_effort
 from discreet.sql.plan import Expression, Query
@@ -251,7 +253,7 @@ class Asked:
     @property
     def errors(self) -> tuple[ExpectedError, ...]:
         """How far each column is likely off."""
-        return expected(self.query, self.sums, self.measurement)
+        return expected_errors(self.query, self.sums, self.measurement)
 
     @cached_property
     def statement(self) -> str:
@@ -315,7 +317,7 @@ class Asked:
     @property
     def words(self) -> str:
         """The plan in words."""
-        return words(self.query, self.measurement, None if self.listed is None else len(self.listed))
+        return plan_in_words(self.query, self.measurement, None if self.listed is None else len(self.listed))
 
 
 def _former_bounds(bounds: Bounds | None) -> str:

@@ -1,1 +1,1 @@
-"""Noise for a plan: the planner, the measurement, the search for clipping norms, quantiles, modes."""
+"""Noise for a plan: the planner, the measurement and its run, the search for clipping norms, quantiles, modes."""

@@ -1,11 +1,13 @@
-"""Which noise a question gets, which limits its units, and how far its answers will be off: from declared facts alone.
+"""Which noise a question gets, and which limits its units: from declared facts alone, in four steps.
 
-The form. ℓ1 weights with Laplace noise cost (statistics × groups of a unit), ℓ2 weights with Gaussian noise its square
-root, times what the tail of a Gaussian costs. So a budget with a δ gets Laplace noise where units touch few sums, by
-what is declared, and Gaussian noise elsewhere; a pure budget always Laplace.
-
-The limits. A unit with at most a few rows, by declaration, needs no clipping, the more where there are few groups.
-Otherwise the norm is found with a share of ε, up to the declared limit. Counts of units have a norm of their own.
+1. `choose_noise`. ℓ1 weights with Laplace noise cost (statistics × groups of a unit), ℓ2 weights with Gaussian noise
+   its square root, times what the tail of a Gaussian costs. So a budget with a δ gets Laplace noise where units touch
+   few sums, by what is declared, and Gaussian noise elsewhere; a pure budget always Laplace.
+2. `choose_limits`. A unit with at most a few rows, by declaration, needs no clipping, the more where there are few
+   groups. Otherwise the norm is found with a share of ε, up to the declared limit. Counts of units have a norm of their
+   own.
+3. `split_budget`. Sums and quantiles share what is left of ε and δ by their numbers.
+4. `calibrate`. Each gets the least noise that its share pays for.
 
 >>> counted = Statistic("rows", None)
 >>> facts = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
@@ -16,28 +18,26 @@ Otherwise the norm is found with a share of ε, up to the declared limit. Counts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import inf, isqrt
+from math import isqrt
 
 from discreet.accounting.budgets import noise_multiplier
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ApproxDP, Budget, PureDP
-from discreet.sql.bounding import declared_values as bands
 from discreet.sql.bounding.clipping_norms import Caps
-from discreet.sql.bounding.declared_values import least_error, noise
-from discreet.sql.bounding.sums import RANKED, Statistic, Sums
+from discreet.sql.bounding.declared_values import least_error
+from discreet.sql.bounding.declared_values import noise as noise_by_values
+from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
 from discreet.sql.measuring.modes import Mode
 from discreet.sql.measuring.quantiles import QuantilePlan, Rank, weight_of
-from discreet.sql.plan import Query
-from discreet.sql.relations import limits_in, tables_in, units_in
 from discreet.sql.statement.layout import Norm, Weights
 
-__all__ = ["NOMINAL", "expected", "plan", "words"]
+__all__ = ["NOMINAL", "Facts", "Limits", "NoiseForm", "Shares", "calibrate", "choose_limits", "choose_noise"]
+__all__ += ["plan", "search_share", "split_budget"]
 
 LEAST_SHARE, MOST_SHARE = 10, 3
 """One part in so many of ε finds clipping norms: less where many groups share what a wrong norm takes."""
@@ -59,6 +59,76 @@ NOMINAL = Fraction(1, 10**6)
 """The δ at which Gaussian noise is planned for a ρ: it decides nothing about the guarantee, and little about shares."""
 
 
+@dataclass(frozen=True)
+class Facts:
+    """All that a plan may depend on: what is measured, what is declared of it, and what it may cost.
+
+    `keys` is the number of groups where they are listed. `changes` is how many rows or units differ between neighbours,
+    all `copies` of each counted: in so many rows each of them can be where rows are units. If `whole`, declared limits
+    are not searched below, so that nothing is clipped. If `gaussian`, all noise is Gaussian.
+    """
+
+    statistics: tuple[Statistic, ...]
+    ranks: tuple[Rank | Mode, ...]
+    keys: int | None
+    owned: bool
+    max_rows: int | None
+    changes: int
+    copies: int
+    budget: Budget
+    epsilon: Fraction
+    whole: bool = False
+    gaussian: bool = False
+
+    @property
+    def plain(self) -> tuple[Statistic, ...]:
+        """The statistics without what is declared of their values."""
+        return tuple(statistic.plain for statistic in self.statistics)
+
+    @property
+    def typical_keys(self) -> int:
+        """How many groups there are, or may be."""
+        return TYPICAL_KEYS if self.keys is None else self.keys
+
+
+@dataclass(frozen=True)
+class NoiseForm:
+    """The form of noise, by the norm of units' weights; the δ that sums and ranks may cost; and that of groups to show
+    although nobody listed them."""
+
+    norm: Norm
+    delta: Fraction
+    threshold_delta: Fraction | None
+
+    @property
+    def is_laplace(self) -> bool:
+        """Whether weights are bounded in ℓ1."""
+        return self.norm == "l1"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a unit's rows may weigh: nothing to bound at row level. Norms that are to be found cost `search_epsilon`
+    together, and each its part. If `tallied`, what clipping takes is released too."""
+
+    weights: Weights | None
+    search_epsilon: Fraction | None
+    searches: tuple[Fraction, ...]
+    tallied: bool
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What is left after the searches, by what it is for. Of the δ of ranks, `mode_delta` is for modes of values that
+    nobody listed."""
+
+    sums: Fraction
+    sums_delta: Fraction
+    ranks: Fraction
+    ranks_delta: Fraction
+    mode_delta: Fraction
+
+
 @lru_cache(maxsize=1024)
 def plan(
     statistics: tuple[Statistic, ...],
@@ -74,66 +144,116 @@ def plan(
     copies: int = 1,
     gaussian: bool = False,
 ) -> Measurement:
-    """The measurement that answers from these statistics and ranks for ε. If `whole`, declared limits are not searched
-    below, so that nothing is clipped. `changes` is how many units differ between neighbours, `copies` in how many rows
-    each of them can be where rows are units: as many rows differ as the two make together.
+    """The measurement that answers from these statistics and ranks for ε.
 
-    If `gaussian`, under a budget in ρ, all noise is Gaussian, and ε is what it would cost at `NOMINAL`.
-
-    Statistics and quantiles share ε, and δ, by their numbers of measures, of which what is made of two quantiles is
-    two; statistics that only quantiles' keys need count as one.
+    `changes` is how many units differ between neighbours, `copies` in how many rows each of them can be where rows are
+    units: as many rows differ as the two make together. If `gaussian`, under a budget in ρ, ε is what all noise would
+    cost at `NOMINAL`.
     """
     if not statistics and not ranks:
         raise Unsupported("this question", "all its groups are known and nothing is measured", "add COUNT(*)")
-    changes *= copies
-    thresholded = keys is None
+    changed = changes * copies
+    facts = Facts(statistics, ranks, keys, owned, max_rows, changed, copies, budget, epsilon, whole, gaussian)
+    noise = choose_noise(facts)
+    limits = choose_limits(facts, noise)
+    return calibrate(facts, noise, limits, split_budget(facts, noise, limits))
+
+
+def choose_noise(facts: Facts) -> NoiseForm:
+    """Laplace noise where there is no δ, or units touch few sums; Gaussian noise elsewhere, and where it is asked for.
+
+    Groups that are not listed need a δ, of which they get a part.
+    """
+    budget, thresholded = facts.budget, facts.keys is None
     if thresholded and not isinstance(budget, ApproxDP):
         remedy = "declare the values of the key columns, or use an ApproxDP budget"
         raise InvalidArgument("keys", "undeclared", f"declared under a {type(budget).__name__} budget", remedy)
     hidden = budget.delta * THRESHOLD_SHARE if isinstance(budget, ApproxDP) and thresholded else None
-    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else NOMINAL if gaussian else Fraction(0)
-    groups = (TYPICAL_KEYS if keys is None else keys) if owned else 1
-    touched = max(1, min(groups, max_rows or groups) // 2) * (len(statistics) + len(ranks))
-    laplace = not delta or (not gaussian and (touched <= FEW_SUMS or touched <= _few(epsilon, delta)))
-    weights = _weights(keys, max_rows, laplace, whole) if owned else None
-    norm: Norm = "l1" if laplace else "l2"
-    asked = QuantilePlan(ranks, norm, "sum" if laplace else "squares", epsilon, keys, changes) if ranks else None
-    plain = tuple(statistic.plain for statistic in statistics)
-    fresh = Measurement(plain, norm, Fraction(1), changes, weights, quantiles=asked)
-    search = epsilon / _share(TYPICAL_KEYS if keys is None else keys) if fresh.searched else None
-    searches = replace(fresh, search_epsilon=search).searches
-    left = epsilon - sum(searches)
-    quantiles = sum(map(weight_of, ranks))
-    share = Fraction(quantiles, quantiles + len(statistics))
-    part = delta * share if statistics and not laplace else delta
-    unlisted = any(isinstance(rank, Mode) and rank.values is None for rank in ranks)
-    if unlisted and not isinstance(budget, ApproxDP):
+    nominal = NOMINAL if facts.gaussian else Fraction(0)
+    delta = budget.delta - (hidden or 0) if isinstance(budget, ApproxDP) else nominal
+    laplace = not delta or (not facts.gaussian and _touches_few(facts, delta))
+    return NoiseForm("l1" if laplace else "l2", delta, hidden)
+
+
+def choose_limits(facts: Facts, noise: NoiseForm) -> Limits:
+    """Declared limits are kept where they are low; others are candidates up to which a norm is found with a share of ε,
+    the larger the fewer groups there are."""
+    weights = _weights(facts, noise) if facts.owned else None
+    ranked = QuantilePlan(facts.ranks, noise.norm, "sum", facts.epsilon, facts.typical_keys) if facts.ranks else None
+    unscaled = Measurement(facts.plain, noise.norm, Fraction(1), facts.changes, weights, quantiles=ranked)
+    search = facts.epsilon / search_share(facts.typical_keys) if unscaled.searched else None
+    searches = replace(unscaled, search_epsilon=search).searches
+    clipped = 0 in unscaled.searched and any(not statistic.weighing for statistic in facts.statistics)
+    return Limits(weights, search, searches, clipped and not noise.is_laplace and facts.keys != 1)
+
+
+def split_budget(facts: Facts, noise: NoiseForm, limits: Limits) -> Shares:
+    """What the searches leave is shared by the numbers of measures, of which what is made of two quantiles is two.
+
+    Statistics that only quantiles' keys need count as one. Laplace noise needs no δ, so that ranks have all of it.
+    """
+    left = facts.epsilon - sum(limits.searches)
+    quantiles = sum(map(weight_of, facts.ranks))
+    share = Fraction(quantiles, quantiles + len(facts.statistics))
+    part = noise.delta * share if facts.statistics and not noise.is_laplace else noise.delta
+    unlisted = any(isinstance(rank, Mode) and rank.values is None for rank in facts.ranks)
+    if unlisted and not isinstance(facts.budget, ApproxDP):
         remedy = "declare the values of its column, or use an ApproxDP budget"
-        bound = f"of declared ones under a {type(budget).__name__} budget"
+        bound = f"of declared ones under a {type(facts.budget).__name__} budget"
         raise InvalidArgument("MODE", "of undeclared values", bound, remedy)
     named = part * THRESHOLD_SHARE if unlisted else Fraction(0)
-    for_ranks = ApproxDP(left * share, part - named) if delta else PureDP(left * share)
-    places = keys if owned else copies
-    drawn = QuantilePlan.best(ranks, norm, for_ranks, places, changes, copies, delta=named) if ranks else None
-    clipped = 0 in fresh.searched and any(not statistic.weighing for statistic in statistics)
-    tallied = clipped and not laplace and keys != 1
-    for_sums = left * (1 - share)
+    return Shares(left * (1 - share), noise.delta - part, left * share, part - named, named)
 
-    def ratio(given: Sequence[Fraction] = ()) -> Fraction:
-        """Noise over movement of the statistics beside those that have noise of their own, for the ε that is given."""
-        if len(given) == len(statistics):
-            return Fraction(1)
-        if laplace:
-            return 1 / (for_sums - sum(given))
-        if drawn is None:
-            return noise_multiplier(epsilon, delta, (*searches, *given), changes)
-        return noise_multiplier(for_sums - sum(given), delta - part, (), changes)
 
-    usual = Measurement(plain, norm, ratio(), changes, weights, search, hidden, drawn, max_rows, tallied, copies=copies)
-    each = for_sums / sum((statistic.share for statistic in statistics), Fraction(0)) if statistics else Fraction(0)
-    chosen = tuple(s if not gaussian and _gains(usual, i, s, each) else s.plain for i, s in enumerate(statistics))
-    given = [each for statistic in chosen if statistic.values]
-    return replace(usual, statistics=chosen, ratio=ratio(given), by_values=each) if given else usual
+def calibrate(facts: Facts, noise: NoiseForm, limits: Limits, shares: Shares) -> Measurement:
+    """The least noise that the shares pay for; sums of declared values have noise by those where it is smaller."""
+    drawn = _calibrate_ranks(facts, noise, shares) if facts.ranks else None
+    usual = Measurement(
+        facts.plain,
+        noise.norm,
+        _multiplier(facts, noise, limits, shares),
+        facts.changes,
+        limits.weights,
+        limits.search_epsilon,
+        noise.threshold_delta,
+        drawn,
+        facts.max_rows,
+        limits.tallied,
+        copies=facts.copies,
+    )
+    if facts.gaussian or not any(statistic.values for statistic in facts.statistics):
+        return usual
+    each = shares.sums / sum((statistic.share for statistic in facts.statistics), Fraction(0))
+    chosen = tuple(s if _gains(usual, i, s, each) else s.plain for i, s in enumerate(facts.statistics))
+    given = tuple(each for statistic in chosen if statistic.values)
+    if not given:
+        return usual
+    return replace(usual, statistics=chosen, ratio=_multiplier(facts, noise, limits, shares, given), by_values=each)
+
+
+def _calibrate_ranks(facts: Facts, noise: NoiseForm, shares: Shares) -> QuantilePlan:
+    budget = ApproxDP(shares.ranks, shares.ranks_delta) if noise.delta else PureDP(shares.ranks)
+    places = facts.keys if facts.owned else facts.copies
+    return QuantilePlan.best(
+        facts.ranks, noise.norm, budget, places, facts.changes, facts.copies, delta=shares.mode_delta
+    )
+
+
+def _multiplier(
+    facts: Facts, noise: NoiseForm, limits: Limits, shares: Shares, by_values: Sequence[Fraction] = ()
+) -> Fraction:
+    """NoiseForm over movement of the statistics beside those that have noise by their values, for the ε that is given.
+
+    Without ranks the Gaussian is composed with all that is pure, and gets back what that does not need; with ranks,
+    which are composed on their own, it has its share alone.
+    """
+    if len(by_values) == len(facts.statistics):
+        return Fraction(1)
+    if noise.is_laplace:
+        return 1 / (shares.sums - sum(by_values))
+    if not facts.ranks:
+        return noise_multiplier(facts.epsilon, noise.delta, (*limits.searches, *by_values), facts.changes)
+    return noise_multiplier(shares.sums - sum(by_values), shares.sums_delta, (), facts.changes)
 
 
 def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fraction) -> bool:
@@ -144,143 +264,37 @@ def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fracti
         return False
     most = WORTH * usual.error(index, 0) / float(statistic.step)
     rate = epsilon / usual.changes
-    return least_error(rate, statistic.additions) < most and noise(rate, statistic.additions).mean_error < most
+    additions = statistic.additions
+    return least_error(rate, additions) < most and noise_by_values(rate, additions).mean_error < most
 
 
-def _few(epsilon: Fraction, delta: Fraction) -> float:
-    """The number of sums that a unit touches up to which Laplace noise is smaller: it grows with the number, Gaussian
-    noise with its root."""
-    return (0.8 * float(noise_multiplier(epsilon, delta, (), 1) * epsilon)) ** 2
+def _touches_few(facts: Facts, delta: Fraction) -> bool:
+    """Whether a unit touches so few sums that Laplace noise is smaller: it grows with their number, Gaussian noise with
+    its root. Of the groups that it can be in, half are counted."""
+    groups = facts.typical_keys if facts.owned else 1
+    measures = len(facts.statistics) + len(facts.ranks)
+    touched = max(1, min(groups, facts.max_rows or groups) // 2) * measures
+    if touched <= FEW_SUMS:
+        return True
+    # The mean of Gaussian noise is 0.8 of its deviation.
+    mean_error = 0.8 * float(noise_multiplier(facts.epsilon, delta, (), 1) * facts.epsilon)
+    return touched <= mean_error**2
 
 
-def _share(keys: int) -> int:
+def search_share(keys: int) -> int:
     """One part in so many of ε is for the search: the fewer groups, the more each unit above the norm counts."""
     return min(MOST_SHARE + isqrt(max(keys, 1) - 1), LEAST_SHARE)
 
 
-def _weights(keys: int | None, max_rows: int | None, laplace: bool, whole: bool) -> Weights:
-    few = max_rows is not None and (whole or max_rows <= max(FEW_ROWS, FEW_CELLS // (keys or TYPICAL_KEYS)))
+def _weights(facts: Facts, noise: NoiseForm) -> Weights:
+    keys, max_rows = facts.keys, facts.max_rows
+    most_rows = max(FEW_ROWS, FEW_CELLS // (keys or TYPICAL_KEYS))
+    few = max_rows is not None and (facts.whole or max_rows <= most_rows)
     rows = Caps.fixed(max_rows) if few and max_rows is not None else Caps.up_to(max_rows)
     limits = [limit for limit in (keys, max_rows) if limit is not None]
     groups = min(limits) if limits else None
     if groups is None:
-        return Weights("l1" if laplace else "l2", rows, Caps.up_to(None))
-    most = groups if laplace else isqrt(groups - 1) + 1 if groups else 1
-    units = Caps.fixed(max(most, 1)) if whole or groups <= FEW_GROUPS else Caps.up_to(most)
-    return Weights("l1" if laplace else "l2", rows, units)
-
-
-def expected(query: Query, sums: Sums, measurement: Measurement) -> tuple[ExpectedError, ...]:
-    """What to expect of each measure that is released."""
-    said = []
-    ranked = 0
-    for index, measure in enumerate(query.aggregate.measures):
-        if measure.function in RANKED:
-            said.append(_in_ranks(query, measurement, measure.name, ranked))
-            ranked += 1
-            continue
-        needed = [(j, measurement.statistics[j]) for j in sums.places(index)]
-        ends = []
-        for last in (False, True):
-            noises = [measurement.error(j, _cut(measurement, s, last)) for j, s in needed]
-            if measure.function == "sum" and len(noises) > 1 and measure.bounds is not None:
-                middle = abs(float(measure.bounds.lower + measure.bounds.upper)) / 2
-                counted, summed = (noises[0], noises[1]) if len(noises) == 3 else (noises[1], noises[0])
-                ends.append(summed + middle * counted)
-            else:
-                ends.append(noises[-1] if measure.function in ("variance", "stddev") else noises[0])
-        weights = measurement.weights
-        fixed = weights is None or all(not weights.caps(s.weighing).searched for _, s in needed)
-        limited = fixed or query.aggregate.max_rows is not None
-        over_count = measure.function in ("avg", "variance", "stddev")
-        said.append(ExpectedError(measure.name, ends[0], ends[1] if limited else inf, over_count))
-    return tuple(said)
-
-
-def _in_ranks(query: Query, measurement: Measurement, name: str, index: int) -> ExpectedError:
-    assert measurement.quantiles is not None
-    off = measurement.quantiles.accuracy(index, Fraction(1, 2), 1)
-    rank, meaning = measurement.quantiles.ranks[index], ""
-    if isinstance(rank, Mode):
-        meaning = "within {} rows of the most frequent" if rank.values is not None else "⊥ unless {} rows share a value"
-    elif rank.kind == "trimmed":
-        kept = 1 - 2 * rank.q
-        off = (0.8 if measurement.norm == "l2" else 1.0) * float(measurement.quantiles.noise(index).summed / 2 / kept)
-        meaning = "± {} times the distance of its cuts over the number of rows"
-    if measurement.weights is None:
-        return ExpectedError(name, off, off, False, not meaning, meaning)
-    norms = measurement.weights.rows.norms
-    limited = len(norms) == 1 or query.aggregate.max_rows is not None
-    most = off * float(norms[-1]) if limited else inf
-    return ExpectedError(name, off * float(norms[0]), most, False, not meaning, meaning)
-
-
-def _cut(measurement: Measurement, statistic: Statistic, last: bool) -> int:
-    return measurement.top(statistic.weighing) if last and measurement.weights is not None else 0
-
-
-def words(query: Query, measurement: Measurement, keys: int | None) -> str:
-    """The plan in words."""
-    kind = "Gaussian" if measurement.norm == "l2" else "Laplace"
-    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics if not s.values))
-    said = [f"{kind} noise on {names}"] if names else []
-    summed = (tuple(value + s.middle for value in s.values) for s in measurement.statistics if s.values)
-    listed = [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
-    said += listed
-    if listed and measurement.weights is not None:
-        said.append("units with more than one row add nothing to these")
-    if measurement.quantiles is not None:
-        said += _drawn(measurement.quantiles)
-    if measurement.weights is None:
-        said.append("each row adds to one group")
-        if measurement.copies > 1:
-            names = ", ".join(sorted(tables_in(query.aggregate.input)))
-            said.append(
-                f"a row may be in all {measurement.copies} private tables of {names}, so noise is for as many rows; "
-                "have tables declared disjoint if none is in two"
-            )
-    elif measurement.searched:
-        share = _share(TYPICAL_KEYS if keys is None else keys)
-        said.append(f"units with many rows weigh less, down to a limit found with a {_ORDINALS[share]} of ε")
-        if measurement.tallied:
-            said.append("what they lose by that is put back in proportion")
-    else:
-        said.append("no unit is clipped that keeps to what is declared")
-    units = sorted(units_in(query.aggregate.input))
-    if units:
-        said.append(f"rows whose {' or '.join(units)} is NULL are nobody's and left out")
-    for table, most in sorted(limits_in(query.aggregate.input)):
-        said.append(f"joins let a row meet up to {most:,} rows of {table} and leave out the others")
-    if not query.aggregate.keys:
-        said.append("one group")
-    elif keys is None:
-        said.append("groups that few units share are withheld; list the values of the keys to see all")
-    else:
-        said.append(f"all {keys:,} listed groups are shown")
-    return "; ".join(said)
-
-
-def _drawn(quantiles: QuantilePlan) -> Iterator[str]:
-    """How ranks and modes are found."""
-    ranks = [rank for rank in quantiles.ranks if isinstance(rank, Rank)]
-    modes = [rank for rank in quantiles.ranks if isinstance(rank, Mode)]
-    if ranks:
-        yield "quantiles drawn by rank, with ends for their intervals"
-    if any(rank.kind == "trimmed" for rank in ranks):
-        kind = "Gaussian" if quantiles.composition == "squares" else "Laplace"
-        yield f"rows beyond the cuts of a trimmed mean count as the cuts, with {kind} noise on their sum and number"
-    if any(mode.values is not None for mode in modes):
-        yield "modes drawn from the listed values, the likelier the more rows they have"
-    if any(mode.values is None for mode in modes):
-        yield "modes named where enough rows share a value, and else ⊥"
-
-
-_ORDINALS = {3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
-_KINDS = {
-    "rows": "the number of rows",
-    "present": "the number of values",
-    "units": "the number of units",
-    "raw": "sums",
-    "centred": "sums",
-    "squares": "sums of squares",
-}
+        return Weights(noise.norm, rows, Caps.up_to(None))
+    most = groups if noise.is_laplace else isqrt(groups - 1) + 1 if groups else 1
+    units = Caps.fixed(max(most, 1)) if facts.whole or groups <= FEW_GROUPS else Caps.up_to(most)
+    return Weights(noise.norm, rows, units)

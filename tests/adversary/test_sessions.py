@@ -23,9 +23,8 @@ from discreet.session.session import Session
 from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.decimals import Decimals
-from discreet.sql.measuring import measurement
-from discreet.sql.measuring.measurement import Measurement
-from discreet.sql.statement.results import Groups
+from discreet.sql.measuring import run
+from discreet.sql.measuring.run import Run
 
 COUNTS = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
 SUMS = "SELECT city, SUM(cost) AS s FROM visits GROUP BY city"
@@ -158,14 +157,14 @@ def test_bad_arguments_are_named():
 
 
 def failure_without_rows() -> Any:
-    original = Measurement.release
+    original = Run.release
 
-    def release(self: Measurement, groups: Groups, *given: Any) -> Any:
-        if not groups.keys:
+    def release(self: Run) -> Any:
+        if not self.groups.keys:
             raise ValueError("no rows")
-        return original(self, groups, *given)
+        return original(self)
 
-    return patch.object(Measurement, "release", release)
+    return patch.object(Run, "release", release)
 
 
 MUTANTS: list[tuple[Callable[[], Any], str, tuple[str, ...], dict[str, Any], str]] = [
@@ -202,11 +201,11 @@ def test_an_error_on_a_value_is_caught():
 
 def test_noise_on_the_wrong_scale_is_caught_by_its_outputs():
     """Only the draws are wrong, a third of the noise that is stated and paid for: nothing before noise shows it."""
-    draw = measurement.discrete_laplace
+    draw = run.discrete_laplace
     runs = 3_000
     total = "SELECT COUNT(*) AS n FROM visits"
     assert audited(total, "most", runs=runs, max_rows=4).passed
-    with patch.object(measurement, "discrete_laplace", lambda scale, *given, **more: draw(scale / 3, *given, **more)):
+    with patch.object(run, "discrete_laplace", lambda scale, *given, **more: draw(scale / 3, *given, **more)):
         found = audited(total, "most", runs=runs, max_rows=4)
     [one] = found.questions
     assert not one.faults

@@ -16,6 +16,7 @@ from discreet.session.sql import SQLPlan, measured
 from discreet.sql.answers.answer import pack
 from discreet.sql.measuring.clipping_search import ClippingSearch
 from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.measuring.run import Run, choose_norm
 from discreet.sql.plan import Join
 from discreet.sql.statement.results import Groups
 from discreet.sql.statement.selection import Selection
@@ -42,7 +43,7 @@ def searches_overheard_on_the_class() -> Any:
         with patch.object(SparseVector, "release", stop):
             try:
                 counts = by_groups if weighing == 1 else groups.by_rows
-                measurement.choose_cut(watched(counts), weighing, keys, Entropy.for_tests(0))
+                choose_norm(measurement, watched(counts), weighing, keys, Entropy.for_tests(0))
             except Overheard as overheard:
                 found = overheard
         return found
@@ -95,7 +96,7 @@ def groups_stored_beside_the_answer() -> Any:
     def run(self: SQLPlan, source: Entropy, progress: Any) -> bytes:
         asked = self.decided
         groups = measured(asked, self.bound.engine)
-        noisy = asked.measurement.release(groups, asked.listed, source)
+        noisy = Run(asked.measurement, groups, asked.listed, source).release()
         return pack(noisy, source.private, asked.record | {"read": repr(groups)})
 
     return patch.object(SQLPlan, "run", run)

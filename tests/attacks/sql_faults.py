@@ -3,7 +3,7 @@
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -46,8 +46,9 @@ from discreet.sql.decimals import Decimals
 from discreet.sql.functions import decimal_arithmetic as units
 from discreet.sql.functions import registry as functions
 from discreet.sql.functions.ranges import Interval
-from discreet.sql.measuring import measurement
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring import run
+from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.measuring.run import Noisy, Run
 from discreet.sql.parsing import names as vocabulary
 from discreet.sql.relations import columns_of
 from discreet.sql.statement import selection
@@ -252,12 +253,12 @@ def number_of_rows_taken_as_known() -> Any:
 
 
 def _released(change: Callable[[Measurement, Groups, Noisy], Noisy]) -> Any:
-    original = Measurement.release
+    original = Run.release
 
-    def release(self: Measurement, groups: Groups, listed: Sequence[Any] | None, entropy: Entropy) -> Noisy:
-        return change(self, groups, original(self, groups, listed, entropy))
+    def release(self: Run) -> Noisy:
+        return change(self.measurement, self.groups, original(self))
 
-    return patch.object(Measurement, "release", release)
+    return patch.object(Run, "release", release)
 
 
 def divided_by_the_rows_there_are() -> Any:
@@ -294,7 +295,7 @@ def noise_in_whole_steps() -> Any:
     def whole(scale: Fraction, size: int, *, entropy: Entropy) -> Any:
         return np.round(np.array([random.Random(7).gauss(0, 1)] * size) * float(scale) / coarse).astype(int) * coarse
 
-    return together(*(patch.object(measurement, f"discrete_{law}", whole) for law in ("laplace", "gaussian")))
+    return together(*(patch.object(run, f"discrete_{law}", whole) for law in ("laplace", "gaussian")))
 
 
 def threshold_forgets_the_noise() -> Any:

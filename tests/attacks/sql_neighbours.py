@@ -15,8 +15,9 @@ from discreet.adversary.session_audit.sensitivity import tallied
 from discreet.noise import Entropy
 from discreet.session.session import Session
 from discreet.session.sql import SQL
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.quantiles import Histograms
+from discreet.sql.measuring.run import Noisy, Run
 from discreet.sql.statement.results import Groups
 
 BUDGET = dc.ApproxDP(50, "1e-6")
@@ -42,7 +43,7 @@ class Exact:
 
     def release(self, seed: int) -> Noisy:
         """What would be stored, with seeded noise."""
-        return self.measurement.release(self.groups, self.listed, Entropy.for_tests(seed))
+        return Run(self.measurement, self.groups, self.listed, Entropy.for_tests(seed)).release()
 
     def totals(self, keys: Sequence[tuple[Any, ...]], cuts: Cuts = (0, 0, 0)) -> list[list[int]]:
         """The clipped sums of each statistic in each of the groups."""

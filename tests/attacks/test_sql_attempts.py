@@ -19,14 +19,14 @@ from discreet.ledger import charges as ledger_charges
 from discreet.noise.entropy import system
 from discreet.robust import Limits
 from discreet.session.sql import SQL
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.run import Noisy, Run
 
 
 @attack(33, finds=[sql_faults.runs_repeated_for_free])
 def test_a_run_that_ends_before_its_outcome_is_stored_is_paid_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever ends it: a signal while the engine reads, an engine that is lost, a disk that is full."""
     with opened(ROWS, **FACTS) as session:
-        honest, release, completed = session._engine.run, Measurement.release, Ledger._complete
+        honest, release, completed = session._engine.run, Run.release, Ledger._complete
         drawn: list[Noisy] = []
 
         def interrupted(statement: str) -> Any:
@@ -37,14 +37,14 @@ def test_a_run_that_ends_before_its_outcome_is_stored_is_paid_for_again(monkeypa
             honest(statement)
             raise EngineUnavailable("the connection was lost")
 
-        def watched(self: Measurement, *given: Any) -> Noisy:
-            drawn.append(release(self, *given))
+        def watched(self: Run) -> Noisy:
+            drawn.append(release(self))
             return drawn[-1]
 
         def full(self: Ledger, *given: Any) -> bytes:
             raise LedgerUnavailable("no space is left for it", "make room")
 
-        monkeypatch.setattr(Measurement, "release", watched)
+        monkeypatch.setattr(Run, "release", watched)
         for engine, complete, failure in (
             (interrupted, completed, KeyboardInterrupt),
             (lost, completed, EngineUnavailable),

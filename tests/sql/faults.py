@@ -1,6 +1,6 @@
 """Faults as they shipped elsewhere, planted in ours one at a time: the examination of questions must find each."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -22,12 +22,13 @@ from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.functions.ranges import Interval, hull
 from discreet.sql.measuring import planner
 from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.measuring.run import Run
 from discreet.sql.parsing import joins as joining
 from discreet.sql.parsing import scope
 from discreet.sql.plan import Relation
 from discreet.sql.relations import names_in
 from discreet.sql.statement import builder as statement
-from discreet.sql.statement.results import Bucketed, Groups
+from discreet.sql.statement.results import Bucketed
 from discreet.sql.statement.selection import Selection
 
 Fault = Callable[[], Any]
@@ -130,13 +131,13 @@ def error_on_a_value() -> Any:
 
 
 def empty_groups_hidden() -> Any:
-    original = Measurement.release
+    original = Run.release
 
-    def release(self: Measurement, groups: Groups, listed: Sequence[Any] | None, entropy: Entropy) -> Any:
-        shown = None if listed is None else [key for key in listed if key in groups.keys]
-        return original(self, groups, shown, entropy)
+    def release(self: Run) -> Any:
+        shown = None if self.listed is None else [key for key in self.listed if key in self.groups.keys]
+        return original(replace(self, listed=shown))
 
-    return patch.object(Measurement, "release", release)
+    return patch.object(Run, "release", release)
 
 
 def sums_a_little_off() -> Any:

@@ -42,6 +42,7 @@ from discreet.sql.bounding.declared_values import (
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring import planner
 from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.measuring.run import Run
 from discreet.sql.plan import Ref
 from discreet.sql.statement.results import Bucketed, Groups
 
@@ -226,10 +227,10 @@ def test_intervals_hold_the_truth_at_their_level(level: float) -> None:
     original = Measurement.law
     with many() as session:
         asked = SQL(BY_K, 2).bind(session._context).plan().decided
-        noisy = asked.measurement.release
         # Noise for half of ε under intervals for all of it.
         with patch.object(Measurement, "law", lambda self, s: noise(original(self, s).epsilon / 2, s.additions)):
-            wider = noisy(measured(asked, session._engine), asked.listed, Entropy.for_tests(2))
+            groups = measured(asked, session._engine)
+            wider = Run(asked.measurement, groups, asked.listed, Entropy.for_tests(2)).release()
     reach = noise(Fraction(2), (0, 1, 20)).accuracy(1 - level) * 500
     assert (np.abs(wider.sums[:, 0] - TRUTH) <= reach).sum() < least
 

@@ -14,7 +14,8 @@ from discreet.noise import Entropy
 from discreet.sql.answers.answer import pack, unpack
 from discreet.sql.bounding.clipping_norms import Caps, G
 from discreet.sql.bounding.sums import Statistic
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.measurement import Measurement
+from discreet.sql.measuring.run import Noisy, Run, choose_norm
 from discreet.sql.plan import Ref
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Bucketed, Groups
@@ -70,16 +71,16 @@ def test_a_unit_alone_in_its_groups_shows_up_no_more_than_delta(norm: str, group
     alone = Groups(Bucketed(), units, {}, {bucket: 1})
     entropy = Entropy.for_tests(3)
     tries = 500
-    shown = sum(len(measurement.release(alone, None, entropy).keys) > 0 for _ in range(tries))
+    shown = sum(len(Run(measurement, alone, None, entropy).release().keys) > 0 for _ in range(tries))
     # Binomial(500, 1/20) exceeds 60 with probability below 1e-9; a threshold short by one deviation shows over 100.
     assert shown <= 60
-    assert measurement.release(one_group_each(10_000), None, entropy).keys == (("a",),)
+    assert Run(measurement, one_group_each(10_000), None, entropy).release().keys == (("a",),)
 
 
 def test_declared_keys_all_appear_in_their_order_and_undeclared_ones_never() -> None:
     measurement = Measurement((ROWS, UNITS), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     declared = [("b",), ("a",), ("nobody",)]
-    released = measurement.release(one_group_each(500), declared, Entropy.for_tests(1))
+    released = Run(measurement, one_group_each(500), declared, Entropy.for_tests(1)).release()
     assert list(released.keys) == declared
     assert released.sums.shape == (3, 2)
     assert abs(released.sums[1][0] - 500) < 200
@@ -90,14 +91,14 @@ def test_released_sums_have_the_stated_noise() -> None:
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
     groups = Groups(Bucketed([("a",)], [0], [[1000]]), Bucketed(), {}, {})
     entropy = Entropy.for_tests(2)
-    draws = [measurement.release(groups, [("a",)], entropy).sums[0][0] for _ in range(4000)]
+    draws = [Run(measurement, groups, [("a",)], entropy).release().sums[0][0] for _ in range(4000)]
     # The deviation of 4000 draws is within 8 % with probability above 1 − 1e-10.
     assert np.std(draws) == pytest.approx(measurement.scale(0, 0), rel=0.08)
     assert measurement.scale(0, 0) == pytest.approx(float(UNIT_SIGMA), rel=1e-6)
 
 
 def cuts(measurement: Measurement, counts: dict[tuple[int, int], int], keys: int) -> list[int]:
-    return [measurement.choose_cut(counts, 0, keys, Entropy.for_tests(seed))[0] for seed in range(200)]
+    return [choose_norm(measurement, counts, 0, keys, Entropy.for_tests(seed))[0] for seed in range(200)]
 
 
 @pytest.mark.parametrize("changes", [1, 2])
@@ -122,7 +123,7 @@ def test_norms_that_nobody_has_are_not_chosen(weighing: int, keys: int) -> None:
     mean = Statistic("centred", Ref("v", "real"), Bounds(0, 10), True)
     measurement = Measurement((ROWS, UNITS, mean), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     counts = {(AT[1], 0): 50, (AT[4], 1): 50}
-    chosen = [measurement.choose_cut(counts, weighing, keys, Entropy.for_tests(seed))[0] for seed in range(500)]
+    chosen = [choose_norm(measurement, counts, weighing, keys, Entropy.for_tests(seed))[0] for seed in range(500)]
     assert max(chosen) < AT[16384]
     assert np.mean(np.array(chosen) > AT[64]) < 0.1
 
@@ -132,9 +133,9 @@ def test_averages_clip_a_tenth_of_the_units() -> None:
     counts = {(AT[1], 0): 50_000, (AT[4], 1): 45_000, (AT[64], 3): 5_000}
     measurement = Measurement((ROWS, mean), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     assert measurement.searched == (0, 2)
-    chosen = [measurement.choose_cut(counts, 2, 1000, Entropy.for_tests(seed))[0] for seed in range(100)]
+    chosen = [choose_norm(measurement, counts, 2, 1000, Entropy.for_tests(seed))[0] for seed in range(100)]
     assert set(chosen) == {AT[4]}
-    released = measurement.release(Groups(Bucketed(), Bucketed(), counts, {}), [("a",)], Entropy.for_tests(1))
+    released = Run(measurement, Groups(Bucketed(), Bucketed(), counts, {}), [("a",)], Entropy.for_tests(1)).release()
     assert released.norms is not None
     assert released.norms[2] == 4
     assert released.heavy[2][0] == float("inf")
@@ -158,7 +159,7 @@ def test_the_number_of_units_above_the_norm_is_not_understated() -> None:
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     wrong = 0
     for seed in range(300):
-        cut, (base, slope) = measurement.choose_cut(counts, 0, 10, Entropy.for_tests(seed))
+        cut, (base, slope) = choose_norm(measurement, counts, 0, 10, Entropy.for_tests(seed))
         above = sum(count for (bucket, _), count in counts.items() if bucket > cut)
         wrong += above > base + slope * np.log(20)
     # At β = 1/20, more than 45 of 300 would have a probability below 1e-9.
@@ -168,7 +169,7 @@ def test_the_number_of_units_above_the_norm_is_not_understated() -> None:
 def test_totals_stay_whole_beyond_64_bits() -> None:
     measurement = Measurement((ROWS,), "l2", UNIT_SIGMA, 1)
     huge = Groups(Bucketed([("a",)], [0], [[2**80]]), Bucketed(), {}, {})
-    released = measurement.release(huge, [("a",)], Entropy.for_tests(2)).sums[0][0]
+    released = Run(measurement, huge, [("a",)], Entropy.for_tests(2)).release().sums[0][0]
     assert released == pytest.approx(2.0**80)
 
 
@@ -176,7 +177,7 @@ def test_norms_whose_noise_cannot_be_drawn_are_never_chosen() -> None:
     faint = Measurement((ROWS,), "l2", Fraction(2**30), 1, weights("l2"), Fraction(1, 2))
     last = faint.top(0)
     assert 0 < last < len(Caps.up_to(None).norms) - 1
-    assert faint.choose_cut({(60, 0): 10**9}, 0, 1, Entropy.for_tests(1)) == (last, (float("inf"), 0.0))
+    assert choose_norm(faint, {(60, 0): 10**9}, 0, 1, Entropy.for_tests(1)) == (last, (float("inf"), 0.0))
     with pytest.raises(InvalidArgument):
         Measurement((ROWS,), "l2", Fraction(2**44), 1, weights("l2"), Fraction(1, 2))
 
@@ -187,7 +188,7 @@ def test_limits_that_are_declared_are_not_searched_for() -> None:
     assert account(fixed.events, PureDP).epsilon == 1
     assert fixed.scale(0, 0) == pytest.approx(6, rel=1e-5)
     assert fixed.scale(1, 0) == pytest.approx(2, rel=1e-5)
-    released = fixed.release(one_group_each(100), [("a",)], Entropy.for_tests(1))
+    released = Run(fixed, one_group_each(100), [("a",)], Entropy.for_tests(1)).release()
     assert released.norms == (3, 1, 3)
     assert released.heavy == ((0, 0),) * 3
 

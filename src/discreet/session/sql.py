@@ -18,6 +18,7 @@ from discreet.engines.engine import Engine
 from discreet.noise.entropy import Entropy
 from discreet.session.sql_question import Asked, Parsed, Reading
 from discreet.sql.answers.answer import Answer, pack, plan_of
+from discreet.sql.measuring.run import Run
 from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Query
 from discreet.sql.statement.results import Groups
@@ -142,7 +143,7 @@ class SQLPlan(Plan[Answer]):
     def run(self, entropy: Entropy, progress: Callable[[float], None], /) -> bytes:
         """The noisy sums, packed."""
         asked = self.decided
-        noisy = asked.measurement.release(measured(asked, self.bound.engine), asked.listed, entropy)
+        noisy = Run(asked.measurement, measured(asked, self.bound.engine), asked.listed, entropy).release()
         return pack(noisy, entropy.private, asked.record)
 
     def read(self, payload: bytes) -> Answer:

@@ -46,7 +46,7 @@ from discreet.session.sql import SQL, measured
 from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer
 from discreet.sql.catalog import Catalog
-from discreet.sql.measuring.measurement import Noisy
+from discreet.sql.measuring.run import Noisy, Run
 from discreet.sql.statement.dialect import quoted
 from discreet.sql.statement.results import Groups
 
@@ -305,7 +305,7 @@ class _Replayer:
         likelihood = Likelihood(planned.measurement, (pair[0], pair[1]), sorted(pair[0].keys | pair[1].keys, key=repr))
 
         def release(groups: Groups) -> Any:
-            noisy = planned.measurement.release(groups, planned.listed, source)
+            noisy = Run(planned.measurement, groups, planned.listed, source).release()
             return (*_leaves(noisy), likelihood(noisy))
 
         claim = planned.loss

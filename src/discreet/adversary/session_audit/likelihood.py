@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.sql.bounding.clipping_norms import G, H
-from discreet.sql.measuring.measurement import WEIGHINGS, Measurement, Noisy
+from discreet.sql.measuring.measurement import WEIGHINGS, Measurement
+from discreet.sql.measuring.run import Noisy
 from discreet.sql.statement.results import Groups
 
 __all__ = ["Likelihood"]

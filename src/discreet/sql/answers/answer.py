@@ -30,9 +30,10 @@ from discreet.sql.bounding.sums import RANKED, Sums
 from discreet.sql.catalog import Type
 from discreet.sql.measuring.clipping_loss import Tally
 from discreet.sql.measuring.dispersion import Drawn
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.modes import Chosen
 from discreet.sql.measuring.quantiles import Released
+from discreet.sql.measuring.run import Noisy
 from discreet.sql.plan import Literal, Measure, Query, Ref
 from discreet.sql.relations import names_in
 from discreet.sql.statement.constants import desk

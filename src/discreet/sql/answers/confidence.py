@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 from discreet.sql.bounding.sums import RANKED, Statistic, Sums
 from discreet.sql.measuring.dispersion import Drawn
-from discreet.sql.measuring.measurement import Measurement, Noisy
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.quantiles import LEVEL
+from discreet.sql.measuring.run import Noisy
 from discreet.sql.plan import Measure
 
 __all__ = ["FAR", "Spans"]

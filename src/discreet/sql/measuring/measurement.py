@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, inf, isinf, log, sqrt
+from math import ceil, exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -35,22 +35,17 @@ from discreet.core.rounding import sqrt_up
 from discreet.mechanisms.additive import END
 from discreet.mechanisms.neighbour_set import NeighbourSet
 from discreet.mechanisms.sparse_vector import SparseVector
-from discreet.noise.entropy import Entropy
-from discreet.noise.gaussian import discrete_gaussian
-from discreet.noise.laplace import MAX_SCALE, discrete_laplace, scale_argument
+from discreet.noise.laplace import MAX_SCALE, scale_argument
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.declared_values import noise
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring import clipping_loss as tally
-from discreet.sql.measuring.clipping_loss import Tally
 from discreet.sql.measuring.clipping_search import SCALE, ClippingSearch, Heavy
-from discreet.sql.measuring.modes import Mode
-from discreet.sql.measuring.quantiles import CLIPPED, QuantilePlan, Released
-from discreet.sql.statement.histograms import Histograms
+from discreet.sql.measuring.quantiles import QuantilePlan
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Groups
 
-__all__ = ["TYPICAL_KEYS", "Measurement", "Noisy"]
+__all__ = ["TYPICAL_KEYS", "WEIGHINGS", "Measurement"]
 
 MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
@@ -64,33 +59,6 @@ WEIGHINGS = 3
 """By rows, by groups, by rows in averages (`Statistic.weighing`)."""
 CLIPPED_IN_MEANS = 10
 """One in so many units may lie above the norm for averages: there what is lost cancels, and noise does not."""
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """Released totals: for each key the sums, and the deviation (or scale) of the noise in each statistic."""
-
-    keys: tuple[tuple[Any, ...], ...]
-    sums: np.ndarray[Any, np.dtype[np.float64]]
-    scales: tuple[float, ...]
-    norms: tuple[float, ...] | None = None
-    """The norms that units were weighed down to: by rows, by groups, in averages."""
-    heavy: tuple[Heavy, ...] = ((0.0, 0.0),) * WEIGHINGS
-    """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
-    hidden_below: float | None = None
-    """Where keys are not listed: the noisy number of units a group needs to show."""
-    drawn: tuple[Released, ...] = ()
-    """For each rank its value in each group."""
-    tally: Tally | None = None
-    """How much clipping by rows took of everything."""
-
-    def raised(self, statistic: Statistic) -> float:
-        """By what to multiply the sums of a statistic, to put back what clipping took."""
-        return 1.0 if self.tally is None or statistic.weighing else self.tally.raised
-
-    def most_raised(self, statistic: Statistic, away: float) -> float:
-        """The most that this may have to be, with the tally `away` deviations off."""
-        return 1.0 if self.tally is None or statistic.weighing else self.tally.at_most(away)
 
 
 @dataclass(frozen=True)
@@ -142,7 +110,7 @@ class Measurement:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """What `release` will run, whatever the data."""
+        """What a run will do, whatever the data (`measuring/run.py`)."""
         steps = SENSITIVITY * self.changes
         said: list[Event] = []
         said += map(events.Pure, self.searches)
@@ -210,25 +178,14 @@ class Measurement:
 
     def _top(self, weighing: int) -> int:
         drawn = [j for j, s in enumerate(self.statistics) if s.weighing == weighing]
-        last = len(self._caps(weighing).norms) - 1
+        last = len(self.caps(weighing).norms) - 1
         while last and any(self.deviation(j, last) > MAX_SCALE for j in drawn):
             last -= 1
         return last
 
-    def _caps(self, weighing: int) -> Caps:
+    def caps(self, weighing: int) -> Caps:
+        """The candidates for one norm; at row level, where nothing is weighed, one."""
         return Caps.fixed(1) if self.weights is None else self.weights.caps(weighing)
-
-    def choose_cut(
-        self,
-        counts: Mapping[tuple[int, int], int],
-        weighing: int,
-        keys: int,
-        entropy: Entropy,
-        seen: int | None = None,
-    ) -> tuple[int, Heavy]:
-        """The candidate to clip at, and how many units may lie above it."""
-        search = self.clipping_search(counts, weighing, keys, seen)
-        return (0, (inf, 0.0)) if search is None else search.choose(entropy)
 
     def clipping_search(
         self, counts: Mapping[tuple[int, int], int], weighing: int, keys: int, seen: int | None = None
@@ -248,7 +205,7 @@ class Measurement:
         that only units with rows past the last octave `seen` could need are not looked at.
         """
         epsilon = self._search(weighing)
-        caps, last = self._caps(weighing), self.top(weighing)
+        caps, last = self.caps(weighing), self.top(weighing)
         while last and seen is not None and caps.norms[last - 1] >= 2 << seen:
             last -= 1
         if not last:
@@ -280,9 +237,14 @@ class Measurement:
         if index is None:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
-        noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self._caps(weighing).norms[0])
+        noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self.caps(weighing).norms[0])
         balance = TALLIED if self.tallied and not weighing else BALANCE
         return float(noise) * balance * (1 if self.norm == "l2" else sqrt(2))
+
+    @cached_property
+    def units_place(self) -> int:
+        """The place of the statistic by which groups that are not listed are selected."""
+        return next(i for i, s in enumerate(self.statistics) if s.kind == "units")
 
     def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
@@ -295,8 +257,7 @@ class Measurement:
     def threshold(self, cut: int) -> float:
         """The noisy number of units above which a key that is not listed may show, in totals' units."""
         assert self.threshold_delta is not None
-        index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
-        deviation = float(self.deviation(index, cut))
+        deviation = float(self.deviation(self.units_place, cut))
         most = 1.0 if self.weights is None else float(self.weights.units.norms[cut])
         tail = float(self.threshold_delta) / self.changes
         worst = 0.0
@@ -322,106 +283,15 @@ class Measurement:
 
         `cuts` are the caps' indices, one for each weighing.
         """
-        return [self._total(j, groups, keys, cuts[s.weighing]) for j, s in enumerate(self.statistics)]
+        return [self.total(j, groups, keys, cuts[s.weighing]) for j, s in enumerate(self.statistics)]
 
-    def _total(self, index: int, groups: Groups, keys: Sequence[tuple[Any, ...]], cut: int) -> list[int]:
+    def total(self, index: int, groups: Groups, keys: Sequence[tuple[Any, ...]], cut: int) -> list[int]:
+        """The clipped sums of one statistic, for each of the keys."""
         weighing = self.statistics[index].weighing if self.weights is not None else 0
-        weight = self._caps(weighing).weight(cut)
+        weight = self.caps(weighing).weight(cut)
         if weighing == 1:
             return groups.units.clipped(0, weight, cut, keys)
         apart = sum(s.weighing == 1 for s in self.statistics[:index]) if self.weights is not None else 0
         # A unit above the norm would add something else than a declared value: there it adds nothing.
         weight = 0 if self.statistics[index].values else weight
         return groups.rows.clipped(index - apart, weight, cut, keys, self.statistics[index].fineness)
-
-    def _seen(self, groups: Groups, entropy: Entropy) -> tuple[int, int]:
-        """The last octave of rows in which units can be seen, and that up to which rows are counted."""
-        units, pair = tally.noise(self.ratio, self.changes)
-        deviation = units * G * H
-        noise = discrete_gaussian(deviation, tally.OCTAVES, entropy=entropy).tolist()
-        noisy = [exact + added for exact, added in zip(tally.counted(groups.octaves), noise, strict=True)]
-        last = tally.seen(noisy, float(deviation))
-        return last, tally.counted_to(noisy, last, float(pair * G * H))
-
-    def _tally(self, groups: Groups, cut: int, octave: int, entropy: Entropy) -> Tally:
-        """The pair, of up to 2^octave rows of each unit."""
-        deviation = tally.noise(self.ratio, self.changes)[1] * tally.movement(octave)
-        if octave and deviation > MAX_SCALE:
-            return self._tally(groups, cut, octave - 1, entropy)
-        pair = tally.exact(groups.octaves, self._caps(0), cut, octave)
-        lost, kept = (
-            (exact + noise) / (G * H)
-            for exact, noise in zip(pair, discrete_gaussian(deviation, 2, entropy=entropy).tolist(), strict=True)
-        )
-        return Tally(lost, kept, float(deviation / (G * H)))
-
-    def release(self, groups: Groups, listed: Sequence[tuple[Any, ...]] | None, entropy: Entropy) -> Noisy:
-        """Noisy sums for the listed keys, or for those found above the threshold, in an order that says nothing."""
-        cuts: list[int] = [0] * WEIGHINGS
-        heavy: list[Heavy] = [(0.0, 0.0)] * WEIGHINGS
-        seen, highest = self._seen(groups, entropy) if self.tallied else (None, None)
-        keys = tuple(listed) if listed is not None else tuple(sorted(groups.keys, key=_sortable))
-        shown, hidden = list(range(len(keys))), None
-        columns: dict[int, list[int]] = {}
-
-        def search(each: int) -> None:
-            by_groups = {(bucket, 0): count for bucket, count in groups.by_groups.items()}
-            counts = by_groups if each == 1 else groups.by_rows
-            groups_shown = len(shown) or 1 if listed or hidden is not None else TYPICAL_KEYS
-            # Where max_rows is declared, intervals tell how many units lie above: no candidate is left out.
-            limit = seen if self.max_rows is None else None
-            cuts[each], heavy[each] = self.choose_cut(counts, each, groups_shown, entropy, limit)
-
-        def measure(index: int) -> None:
-            statistic, cut = self.statistics[index], cuts[self.statistics[index].weighing]
-            if statistic.values:
-                steps = self.law(statistic).law.draw(len(keys), entropy=entropy).tolist()
-                added = [step * (G * H) for step in steps]
-            else:
-                draw = discrete_gaussian if self.norm == "l2" else discrete_laplace
-                added = draw(max(self.deviation(index, cut), Fraction(1)), len(keys), entropy=entropy).tolist()
-            columns[index] = [a + b for a, b in zip(self._total(index, groups, keys, cut), added, strict=True)]
-
-        if listed is None:
-            # Which groups show is found first: how many they are says how much room the sums should have.
-            index = next(i for i, s in enumerate(self.statistics) if s.kind == "units")
-            if 1 in self.searched:
-                search(1)
-            measure(index)
-            least = ceil(self.threshold(cuts[1]))
-            hidden = least / (G * H)
-            shown = [i for i in shown if columns[index][i] > least]
-        for each in self.searched:
-            if each != 1 or listed is not None:
-                search(each)
-        for j in range(len(self.statistics)):
-            if j not in columns:
-                measure(j)
-        # Quotients of whole numbers are the nearest doubles.
-        steps = [(s.step / (G * H)).as_integer_ratio() for s in self.statistics]
-        sums = [[columns[j][i] * up / down for j, (up, down) in enumerate(steps)] for i in shown]
-        scales = tuple(self.scale(j, cuts[s.weighing]) for j, s in enumerate(self.statistics))
-        table = np.array(sums, dtype=np.float64).reshape(len(sums), len(steps))
-        norms = None
-        if self.weights is not None:
-            norms = tuple(float(self._caps(each).norms[cut]) for each, cut in enumerate(cuts))
-        visible = tuple(keys[i] for i in shown)
-        drawn: tuple[Released, ...] = ()
-        if self.quantiles is not None:
-            caps = None if self.weights is None else self.weights.rows
-            found = [
-                Histograms.of_values(each, rank.values, caps, cuts[0])
-                if isinstance(rank, Mode)
-                else Histograms.read(each, caps, cuts[0])
-                for each, rank in zip(groups.cells, self.quantiles.ranks, strict=True)
-            ]
-            moved = 1 if caps is None else caps.movement(1, cuts[0])
-            lost = 0.0 if norms is None else self.lost(norms, heavy, 0, float(CLIPPED))
-            taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
-            drawn = self.quantiles.release(found, visible, moved, entropy, taken)
-        tallied = None if highest is None else self._tally(groups, cuts[0], highest, entropy)
-        return Noisy(visible, table, scales, norms, tuple(heavy), hidden, drawn, tallied)
-
-
-def _sortable(key: tuple[Any, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((type(part).__name__, str(part)) for part in key)

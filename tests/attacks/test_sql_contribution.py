@@ -25,6 +25,7 @@ from tests.sql import faults as planted
 
 import discreet as dc
 from discreet.core.domains import Bounds
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.plan import Ref
@@ -201,7 +202,7 @@ def test_no_value_adds_more_than_its_bound_wherever_the_bounds_lie() -> None:
         low = Fraction(rng.uniform(-1, 1) * 10.0 ** rng.randint(-15, 15))
         width = rng.choice([abs(low) / 10**12, Fraction(3, 7), Fraction(rng.randint(0, 99)), Fraction(2) ** 40])
         for kind in ("raw", "centred", "squares"):
-            statistic = Statistic(kind, Ref("v", "real"), Bounds(low, low + width))
+            statistic = Statistic(Sum(kind), Ref("v", "real"), Bounds(low, low + width))
             ends = [float(low), float(low + width)]
             near = [math.nextafter(end, to) for end in ends for to in (-math.inf, math.inf)]
             values = [*ends, *near, float(low + width / 3), 1e308, -1e308, math.inf, -math.inf, math.nan, -0.0, None]

@@ -29,6 +29,7 @@ from discreet.engines.postgres.addresses import address_of
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
 from discreet.engines.warehouses.engine import Ibis
 from discreet.session.sql import SQL
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, Column, Table
 from discreet.sql.functions.registry import call, render
@@ -125,7 +126,7 @@ def test_snowflake_reads_decimals_instead_of_doubles() -> None:
 
 
 TINY = Bounds(0, Fraction(1, 10**30))
-COUNTED = {kind: Statistic(kind, Ref("x", "real"), TINY).steps for kind in ("raw", "centred", "squares")}
+COUNTED = {kind: Statistic(Sum(kind), Ref("x", "real"), TINY).steps for kind in ("raw", "centred", "squares")}
 
 
 @pytest.mark.parametrize("write", [*COUNTED.values(), Cells.of(TINY, whole=False, keys=1).sql], ids=[*COUNTED, "cells"])

@@ -12,8 +12,8 @@ from discreet.adversary.session_audit import replay
 from discreet.adversary.session_audit.sensitivity import NO_CUTS, CheckFailed, Cuts
 from discreet.core.no_answer import Unstable
 from discreet.sql.answers.answer import Answer
-from discreet.sql.bounding.sums import RANKED
-from discreet.sql.measuring.measurement import WEIGHINGS, Measurement
+from discreet.sql.bounding.clipping_norms import Weighing
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.plan import Measure
 
 CUTS = 3
@@ -24,7 +24,7 @@ def cuts_of(measurement: Measurement, dice: Dice) -> Cuts:
     """Candidates for the norms that can be chosen, one for each weighing, mostly small ones."""
     if measurement.weights is None:
         return NO_CUTS
-    tops = [min(measurement.top(weighing), dice.pick(2, 6, 12, 40)) for weighing in range(WEIGHINGS)]
+    tops = [min(measurement.top(weighing), dice.pick(2, 6, 12, 40)) for weighing in Weighing]
     return tuple(dice.between(0, top) for top in tops)
 
 
@@ -71,7 +71,7 @@ def as_duckdb(asked: Question, planned: Any, answer: Answer, exact: Exact, own: 
             if index is None or true is None:
                 continue
             measure = planned.query.aggregate.measures[index]
-            if measure.function in RANKED:
+            if measure.aggregation.is_ranked:
                 continue
             if abs(spread(measure, value) - spread(measure, true)) > slack_of(measure, len(exact.rows)):
                 raise CheckFailed("result", f"{asked.aggregates[index].text} is {value}, to DuckDB {true}, for {key}")

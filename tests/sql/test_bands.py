@@ -28,6 +28,7 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.mechanisms import Staircase
 from discreet.noise import Entropy
 from discreet.session.sql import SQL, measured
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.declared_values import (
     MOST_VALUES,
@@ -269,8 +270,8 @@ def test_noise_by_values_is_taken_where_it_is_smaller_and_the_values_are_all() -
 
 
 def test_beside_gaussian_noise_values_are_charged_with_it() -> None:
-    plain = tuple(Statistic("present", Ref(f"c{i}", "real")) for i in range(30))
-    listed = Statistic("raw", Ref("bonus", "real"), Bounds(0, 10_000), values=tuple(map(Fraction, (500, 10_000))))
+    plain = tuple(Statistic(Sum.PRESENT, Ref(f"c{i}", "real")) for i in range(30))
+    listed = Statistic(Sum.RAW, Ref("bonus", "real"), Bounds(0, 10_000), values=tuple(map(Fraction, (500, 10_000))))
     facts: dict[str, Any] = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
     budget = ApproxDP(60, "0.01")
     found = planner.plan((listed, *plain), **facts, budget=budget, epsilon=Fraction(60))

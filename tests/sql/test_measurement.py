@@ -11,6 +11,7 @@ from discreet.accounting import account
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.mechanisms import Gaussian
 from discreet.noise import Entropy
+from discreet.sql.aggregates import Sum
 from discreet.sql.answers.answer import pack, unpack
 from discreet.sql.bounding.clipping_norms import Caps, G
 from discreet.sql.bounding.sums import Statistic
@@ -20,7 +21,7 @@ from discreet.sql.plan import Ref
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Bucketed, Groups
 
-ROWS, UNITS = Statistic("rows", None), Statistic("units", None)
+ROWS, UNITS = Statistic(Sum.ROWS, None), Statistic(Sum.UNITS, None)
 UNIT_SIGMA = Gaussian.for_approx("0.9", "1e-6").sigma
 TENTH = Fraction(1, 10)
 AT = {norm: place for place, norm in enumerate(Caps.up_to(None).norms)}
@@ -120,7 +121,7 @@ def test_units_spread_over_many_groups_get_more_room() -> None:
 @pytest.mark.parametrize("weighing", [0, 1, 2])
 @pytest.mark.parametrize("keys", [1, 1000])
 def test_norms_that_nobody_has_are_not_chosen(weighing: int, keys: int) -> None:
-    mean = Statistic("centred", Ref("v", "real"), Bounds(0, 10), True)
+    mean = Statistic(Sum.CENTRED, Ref("v", "real"), Bounds(0, 10), True)
     measurement = Measurement((ROWS, UNITS, mean), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     counts = {(AT[1], 0): 50, (AT[4], 1): 50}
     chosen = [choose_norm(measurement, counts, weighing, keys, Entropy.for_tests(seed))[0] for seed in range(500)]
@@ -129,7 +130,7 @@ def test_norms_that_nobody_has_are_not_chosen(weighing: int, keys: int) -> None:
 
 
 def test_averages_clip_a_tenth_of_the_units() -> None:
-    mean = Statistic("centred", Ref("v", "real"), Bounds(0, 10), True)
+    mean = Statistic(Sum.CENTRED, Ref("v", "real"), Bounds(0, 10), True)
     counts = {(AT[1], 0): 50_000, (AT[4], 1): 45_000, (AT[64], 3): 5_000}
     measurement = Measurement((ROWS, mean), "l2", UNIT_SIGMA, 1, weights("l2"), TENTH)
     assert measurement.searched == (0, 2)

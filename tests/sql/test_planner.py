@@ -9,12 +9,13 @@ import pytest
 import discreet as dc
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring.modes import Mode
 from discreet.sql.measuring.planner import Facts, calibrate, choose_limits, choose_noise, split_budget
 from discreet.sql.measuring.quantiles import Cells, Rank
 
-ROWS = Statistic("rows", None)
+ROWS = Statistic(Sum.ROWS, None)
 FACTS = Facts((ROWS,), (), 4, True, None, 1, 1, dc.ApproxDP(9, "1e-6"), Fraction(1))
 MEDIAN = Rank.quantile(Fraction(1, 2), Cells.of(Bounds(0, 100), whole=True, keys=4))
 
@@ -72,7 +73,7 @@ def test_noise_is_what_the_shares_pay_for() -> None:
     for part in (1, Fraction(1, 3)):
         found = calibrate(facts, noise, limits, replace(split_budget(facts, noise, limits), sums=Fraction(part)))
         assert found.ratio == 1 / Fraction(part)
-    both = replace(facts, statistics=(ROWS, Statistic("units", None)), keys=1000, max_rows=None)
+    both = replace(facts, statistics=(ROWS, Statistic(Sum.UNITS, None)), keys=1000, max_rows=None)
     noise = choose_noise(both)
     limits = choose_limits(both, noise)
     one = calibrate(both, noise, limits, split_budget(both, noise, limits))

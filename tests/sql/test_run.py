@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.noise import Entropy
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
@@ -12,7 +13,7 @@ from discreet.sql.measuring.run import Norms, Octaves, Run, SelectedGroups
 from discreet.sql.statement.layout import Weights
 from discreet.sql.statement.results import Bucketed, Groups
 
-ROWS, UNITS = Statistic("rows", None), Statistic("units", None)
+ROWS, UNITS = Statistic(Sum.ROWS, None), Statistic(Sum.UNITS, None)
 SEARCHED = Weights("l2", Caps.up_to(None), Caps.up_to(8))
 FIXED = Weights("l2", Caps.fixed(1), Caps.fixed(1))
 SIGMA = Fraction(1, 100)

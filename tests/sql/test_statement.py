@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from discreet import Bounds, Categories
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.catalog import Column, Table
@@ -206,7 +207,7 @@ def test_values_are_held_to_their_bounds(bounds: Bounds) -> None:
     listed = ", ".join(f"({place}, {value!r}::DOUBLE)" for place, value in enumerate(values))
     odd = "(90, 'nan'::DOUBLE), (91, 'inf'::DOUBLE), (92, '-inf'::DOUBLE), (93, NULL)"
     for kind in ("raw", "centred", "squares"):
-        statistic = Statistic(kind, Ref("v", "real"), bounds)
+        statistic = Statistic(Sum(kind), Ref("v", "real"), bounds)
         text = f"SELECT {statistic.steps('v')} FROM (VALUES {listed}, {odd}) AS t(i, v) ORDER BY i"
         found = [row[0] for row in engine.run(text)]
         assert found[len(values) :] == [None] * 4

@@ -19,10 +19,11 @@ from discreet.core.events import to_json
 from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, Budget
 from discreet.ledger.charges import LONGEST_PAYLOAD
+from discreet.sql.aggregates import Sum
 from discreet.sql.analysis.canonical import bounds_text, canonical
 from discreet.sql.answers.answer import Answer, assemble
 from discreet.sql.bounding.clipping_norms import Caps
-from discreet.sql.bounding.sums import RANKED, Statistic, Sums
+from discreet.sql.bounding.sums import Statistic, Sums
 from discreet.sql.measuring.expectation import expected_errors
 from discreet.sql.measuring.explanation import plan_in_words
 from discreet.sql.measuring.measurement import Measurement
@@ -126,7 +127,7 @@ class Reading:
         measures = query.aggregate.measures
         statistics = tuple(
             Statistic(
-                stored["kind"],
+                Sum(stored["kind"]),
                 None if stored["measure"] is None else measures[stored["measure"]].argument,
                 None if stored["bounds"] is None else Bounds(*map(Fraction, stored["bounds"])),
                 stored["of_mean"],
@@ -184,8 +185,8 @@ class Asked:
         sums = Sums(query.aggregate.measures, apart=owned and max_rows is None)
         ranked = _ranked(query, None if listed is None else len(listed))
         statistics = sums.statistics
-        if listed is None and not any(s.kind == "units" for s in statistics):
-            statistics = (*statistics, Statistic("units", None))
+        if listed is None and not any(s.kind is Sum.UNITS for s in statistics):
+            statistics = (*statistics, Statistic(Sum.UNITS, None))
         check_effort(query.aggregate, statistics, len(ranked))
         measurement = plan(
             statistics,
@@ -353,9 +354,9 @@ def _ranked(query: Query, keys: int | None) -> list[tuple[Expression, Rank | Mod
     """The arguments of ranks and modes, with cells and values chosen by what is declared."""
     found: list[tuple[Expression, Rank | Mode]] = []
     for measure in query.aggregate.measures:
-        if measure.function not in RANKED or measure.argument is None:
+        if not measure.aggregation.is_ranked or measure.argument is None:
             continue
-        if measure.function == "mode":
+        if measure.aggregation.is_chosen:
             found.append((measure.argument, Mode(None if measure.values is None else measure.values.values)))
         elif measure.bounds is not None:
             cells = Cells.of(measure.bounds, whole=measure.argument.type == "integer", keys=keys)

@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import Literal as OneOf
 
 from discreet.core.domains import Bounds, Categories
+from discreet.sql.aggregates import AGGREGATES, AggregateName, Aggregation
 from discreet.sql.catalog import Table, Type
-from discreet.sql.decimals import DIGITS, Decimals
 
 __all__ = [
     "Aggregate",
@@ -38,7 +38,6 @@ __all__ = [
     "Ref",
     "Relation",
     "Scan",
-    "Statistic",
     "Union",
 ]
 
@@ -140,53 +139,33 @@ class Union:
 Relation = Scan | Filter | Project | Features | Join | Union
 
 
-Statistic = OneOf[
-    "count",
-    "count_units",
-    "count_distinct",
-    "sum",
-    "avg",
-    "variance",
-    "stddev",
-    "min",
-    "max",
-    "quantile",
-    "iqr",
-    "mad",
-    "trimmed_mean",
-    "mode",
-]
-"""What is measured."""
-
-
 @dataclass(frozen=True)
 class Measure:
-    """One statistic. `count` is of rows, or of non-NULL arguments; `count_units` of distinct owners; `count_distinct`,
-    of one unit's own rows only, of different values; `quantile` has a rank, and `trimmed_mean` as its rank what is cut
-    off at either end. `bounds` are those of the argument, `values` all numbers that it can be, where that is declared;
-    of a `mode` all values."""
+    """One aggregate of `sql/aggregates.py`. `quantile` has a rank, and `trimmed_mean` as its rank what is cut off at
+    either end. `bounds` are those of the argument, `values` all numbers that it can be, where that is declared; of a
+    `mode` all values."""
 
     name: str
-    function: Statistic
+    function: AggregateName
     argument: Expression | None = None
     bounds: Bounds | None = None
     rank: Fraction | None = None
     values: Categories | None = None
 
     @property
+    def aggregation(self) -> Aggregation:
+        """What is known of its function."""
+        return AGGREGATES[self.function]
+
+    @property
     def type(self) -> Type:
         """The type of its values."""
-        if self.function in ("count", "count_units", "count_distinct"):
-            return "integer"
-        if self.function in ("sum", "min", "max", "mode") and self.argument is not None:
-            kind = self.argument.type
-            return Decimals.of(DIGITS, kind.scale) if self.function == "sum" and isinstance(kind, Decimals) else kind
-        return "real"
+        return self.aggregation.result(None if self.argument is None else self.argument.type)
 
     @property
     def word(self) -> str:
         """What SQL calls it."""
-        return "MEDIAN" if self.function == "quantile" and self.rank == Fraction(1, 2) else self.function.upper()
+        return (self.aggregation.at_half if self.rank == Fraction(1, 2) else "").upper() or self.function.upper()
 
 
 @dataclass(frozen=True)
@@ -222,6 +201,6 @@ class Query:
     @property
     def chosen(self) -> dict[str, str]:
         """The outputs that are modes as they are, and which measures."""
-        modes = {measure.name for measure in self.aggregate.measures if measure.function == "mode"}
+        modes = {measure.name for measure in self.aggregate.measures if measure.aggregation.is_chosen}
         refs = {out.name: out.expression.name for out in self.outputs if isinstance(out.expression, Ref)}
         return {name: measure for name, measure in refs.items() if measure in modes}

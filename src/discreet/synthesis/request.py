@@ -29,6 +29,7 @@ from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.engines.engine import Engine
 from discreet.noise.batches import Integers
+from discreet.sql.aggregates import Sum
 from discreet.sql.analysis.canonical import canonical
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic
@@ -65,7 +66,7 @@ CHECKED = Fraction(1, 10)
 """The part of ε that finds out how far off the rows are."""
 TAKEN = (Fraction(1, 2), Fraction(3, 4), Fraction(1), Fraction(3, 2))
 """With δ the check has its part of ρ, which is less than the same part of ε: times this, the first that is enough."""
-ROWS = Statistic("rows", None)
+ROWS = Statistic(Sum.ROWS, None)
 Wanted = int | str | Workload | Iterable[str | Sequence[str]] | None
 """What rows should be good for: marginals of so many columns, texts in SQL, lists of columns, or a workload."""
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.sql.bounding.clipping_norms import G, H
-from discreet.sql.measuring.measurement import WEIGHINGS, Measurement
+from discreet.sql.bounding.clipping_norms import G, H, Weighing
+from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.run import Noisy
 from discreet.sql.statement.results import Groups
 
@@ -52,8 +52,8 @@ class Likelihood:
         """Which norms were chosen."""
         weights = self.measurement.weights
         if weights is None or noisy.norms is None:
-            return (0,) * WEIGHINGS
-        listed = [[float(norm) for norm in weights.caps(each).norms] for each in range(WEIGHINGS)]
+            return (0,) * len(Weighing)
+        listed = [[float(norm) for norm in weights.caps(each).norms] for each in Weighing]
         return tuple(norms.index(chosen) for norms, chosen in zip(listed, noisy.norms, strict=True))
 
     def _means(self, cuts: tuple[int, ...]) -> Means:

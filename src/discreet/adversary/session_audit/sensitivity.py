@@ -19,10 +19,10 @@ from typing import Any
 
 from discreet.core.events import Event, Gaussian, Laplace, Pure
 from discreet.session.sql_question import Asked
-from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.bounding.clipping_norms import G, H, Weighing
 from discreet.sql.measuring import clipping_loss as tally
 from discreet.sql.measuring.clipping_search import ClippingSearch
-from discreet.sql.measuring.measurement import TYPICAL_KEYS, WEIGHINGS, Measurement
+from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
 from discreet.sql.statement.results import Groups
 
 __all__ = ["NO_CUTS", "CheckFailed", "Cuts", "cuts_to_try", "moved", "tallied", "weighed_cells"]
@@ -30,7 +30,7 @@ __all__ = ["NO_CUTS", "CheckFailed", "Cuts", "cuts_to_try", "moved", "tallied", 
 Key = tuple[Any, ...]
 Cuts = tuple[int, ...]
 Counts = Callable[[Mapping[tuple[int, int], int]], Mapping[tuple[int, int], int]]
-NO_CUTS: Cuts = (0,) * WEIGHINGS
+NO_CUTS: Cuts = (0,) * len(Weighing)
 TRIED = (0, 2, 6, 12, 40)
 """Candidates for norms at which movements are measured; those there are."""
 
@@ -47,7 +47,7 @@ def cuts_to_try(measurement: Measurement) -> set[Cuts]:
     """Choices of norms, one for each weighing."""
     if measurement.weights is None:
         return {NO_CUTS}
-    tops = [measurement.top(weighing) for weighing in range(WEIGHINGS)]
+    tops = [measurement.top(weighing) for weighing in Weighing]
     return {tuple(min(cut, top) for top in tops) for cut in TRIED}
 
 
@@ -119,9 +119,10 @@ def _charged(events: Sequence[Event], norm: str) -> Fraction:
 
 
 def _search(
-    measurement: Measurement, groups: Groups, weighing: int, keys: int, counts: Counts = lambda counts: counts
+    measurement: Measurement, groups: Groups, weighing: Weighing, keys: int, counts: Counts = lambda counts: counts
 ) -> ClippingSearch:
-    units = {(bucket, 0): number for bucket, number in groups.by_groups.items()} if weighing == 1 else groups.by_rows
+    by_groups = {(bucket, 0): number for bucket, number in groups.by_groups.items()}
+    units = by_groups if weighing == Weighing.GROUPS else groups.by_rows
     search = measurement.clipping_search(counts(units), weighing, keys)
     if search is None:
         raise CheckFailed("movement", "a norm is chosen without a search")
@@ -180,7 +181,7 @@ def _alone(measurement: Measurement, groups: Groups, keys: set[Key], cuts: Cuts)
     """Groups that only one unit is in show up, any of them, with no more than the chance that is paid for."""
     if not keys:
         return 0.0
-    j = next(place for place, statistic in enumerate(measurement.statistics) if statistic.kind == "units")
+    j = measurement.units_place
     most = max(measurement.totals(groups, [*keys], cuts)[j])
     cut = cuts[measurement.statistics[j].weighing]
     away = (math.ceil(measurement.threshold(cut)) - most) / float(measurement.deviation(j, cut))

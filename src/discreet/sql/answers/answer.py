@@ -26,7 +26,7 @@ from discreet.core.no_answer import Unstable
 from discreet.sql.answers import exports
 from discreet.sql.answers.confidence import Spans
 from discreet.sql.answers.notes import by_luck, notes
-from discreet.sql.bounding.sums import RANKED, Sums
+from discreet.sql.bounding.sums import Sums
 from discreet.sql.catalog import Type
 from discreet.sql.measuring.clipping_loss import Tally
 from discreet.sql.measuring.dispersion import Drawn
@@ -190,14 +190,14 @@ def assemble(
     values = {s: noisy.sums[:, place] * noisy.raised(statistics[place]) for place, s in enumerate(sums.statistics)}
     drawn = iter(noisy.drawn)
     columns = [
-        _told(m, [each.value for each in next(drawn)] if m.function in RANKED else sums.answer(i, values).tolist())
+        _told(m, [each.value for each in next(drawn)] if m.aggregation.is_ranked else sums.answer(i, values).tolist())
         for i, m in enumerate(measures)
     ]
     answers = zip(*columns, strict=True) if columns else [()] * len(noisy.keys)
     table = [(place, *key, *row) for place, (key, row) in enumerate(zip(noisy.keys, answers, strict=True))]
     shown = _refused(query, _post_process(query, table), noisy, loss)
     spans = Spans(sums, measures, measurement, noisy)
-    indices = {measure.name: index for index, measure in enumerate(measures) if measure.function != "mode"}
+    indices = {measure.name: index for index, measure in enumerate(measures) if not measure.aggregation.is_chosen}
     measured = {
         output.name: indices[output.expression.name]
         for output in query.outputs
@@ -228,7 +228,7 @@ def _keys(query: Query) -> Iterator[str]:
 
 def _refused(query: Query, shown: list[tuple[Any, ...]], noisy: Noisy, loss: Loss) -> list[tuple[Any, ...]]:
     """The rows with ⊥ where a measure has no value; what is computed from it is NULL."""
-    ranked = [measure.name for measure in query.aggregate.measures if measure.function in RANKED]
+    ranked = [measure.name for measure in query.aggregate.measures if measure.aggregation.is_ranked]
     columns = dict(zip(ranked, noisy.drawn, strict=True))
     without = {
         (place, output)
@@ -289,7 +289,7 @@ def _cells(values: Sequence[Any], kinds: Sequence[Type], measures: Sequence[Meas
     keys = [_literal(value, kind) for value, kind in zip(values, kinds, strict=False)]
     numbers = [
         _literal(value, measure.argument.type)
-        if measure.function == "mode" and measure.argument is not None
+        if measure.aggregation.is_chosen and measure.argument is not None
         else f"CAST({value!r} AS {_engine_type(value)})"
         for value, measure in zip(values[len(kinds) :], measures, strict=True)
     ]
@@ -307,8 +307,7 @@ def _engine_type(value: float) -> str:
 
 def _told(measure: Measure, values: list[Any]) -> list[Any]:
     """Counts, and sums, least and largest of whole numbers, are whole numbers."""
-    of_whole = measure.argument is not None and measure.argument.type == "integer"
-    whole = measure.function in ("count", "count_units") or (measure.function in ("sum", "min", "max") and of_whole)
+    whole = measure.type == "integer" and not measure.aggregation.is_chosen
     return [round(value) for value in values] if whole else values
 
 

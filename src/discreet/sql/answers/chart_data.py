@@ -127,7 +127,7 @@ def panels_of(answer: Answer, roles: Mapping[str, Key], level: Exactable) -> Ite
             for place, value, end in zip(told, values, ends, strict=True)
             if value is not None and not isinstance(value, Unstable) and abs(value) < HUGE
         ]
-        bars = measure is not None and measure.function in ("count", "count_units", "sum")
+        bars = measure is not None and measure.aggregation.is_additive
         yield Panel(name, safe(name if measure is None else _label(name, measure)), records, bars)
 
 
@@ -145,9 +145,9 @@ def _record(value: float, ends: tuple[float, float] | None, decimals: int) -> di
 
 def _label(name: str, measure: Measure) -> str:
     """A measure's name with what it is, unless its name says so."""
-    words = _WORDS[measure.function]
-    if measure.function == "quantile" and measure.rank is not None:
-        words = "median" if measure.rank == Fraction(1, 2) else f"{percent(measure.rank)} quantile"
+    words, at_half = measure.aggregation.words, measure.aggregation.at_half
+    if at_half and measure.rank is not None:
+        words = at_half if measure.rank == Fraction(1, 2) else f"{percent(measure.rank)} {words}"
     if isinstance(measure.argument, Ref):
         words = f"{words.removesuffix(' of rows')} of {measure.argument.name}"
     return name if "(" in name else f"{name} ({words})"
@@ -161,19 +161,3 @@ def title_of(panels: Sequence[Panel], keys: Sequence[Key]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-_WORDS = {
-    "count": "number of rows",
-    "count_units": "number of units",
-    "sum": "sum",
-    "avg": "mean",
-    "variance": "variance",
-    "stddev": "standard deviation",
-    "min": "least",
-    "max": "largest",
-    "quantile": "quantile",
-    "iqr": "interquartile range",
-    "mad": "median deviation",
-    "trimmed_mean": "trimmed mean",
-}

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from discreet.sql.bounding.sums import RANKED, Statistic, Sums
+from discreet.core.domains import Bounds
+from discreet.sql.aggregates import Ends, Sum
+from discreet.sql.bounding.clipping_norms import Weighing
+from discreet.sql.bounding.sums import Statistic, Sums, ends_of
 from discreet.sql.measuring.dispersion import Drawn
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.measuring.quantiles import LEVEL
@@ -48,12 +50,12 @@ class Spans:
 
     def covers_clipping(self, index: int) -> bool:
         """Whether the intervals of a measure hold its value without clipping."""
-        weighings = {statistic.weighing for statistic in self.needs(index)} or {0}
+        weighings = {statistic.weighing for statistic in self.needs(index)} or {Weighing.ROWS}
         return all(math.isfinite(self._lost(weighing, 0.5)) for weighing in weighings)
 
     def of_noise_alone(self, index: int) -> bool:
         """Whether they hold the value after clipping, and nothing is known of what that took."""
-        told = self.noisy.tally is not None and not any(s.weighing for s in self.needs(index))
+        told = self.noisy.tally is not None and all(s.weighing == Weighing.ROWS for s in self.needs(index))
         return not told and not self.covers_clipping(index)
 
     def unknown(self, index: int) -> bool:
@@ -63,44 +65,36 @@ class Spans:
     def interval(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that hold the value of a measure in one row with probability at least `level`."""
         measure = self.measures[index]
-        if measure.function in RANKED:
+        aggregation = measure.aggregation
+        if aggregation.is_ranked:
             return self._drawn(index, row, level)
-        needs = self.needs(index)
+        needs, ends = self.needs(index), _ends(measure.bounds)
         tail = (1 - level) / len(needs)
         sides: list[tuple[float, ...]] = [self._side(statistic, row, tail) for statistic in needs]
-        if measure.function in ("variance", "stddev") and sides[0][0] < 0 < sides[0][1]:
+        if aggregation.peaks_at_zero and sides[0][0] < 0 < sides[0][1]:
             sides[0] = (*sides[0], 0.0)
-        values = [_value(measure, corner) for corner in itertools.product(*sides)]
-        least, most = -math.inf, math.inf
-        if measure.function == "avg" and measure.bounds is not None:
-            least, most = float(measure.bounds.lower), float(measure.bounds.upper)
-        elif measure.function == "sum" and measure.bounds is not None:
-            least = 0.0 if measure.bounds.lower >= 0 else least
-            most = 0.0 if measure.bounds.upper <= 0 else most
-        else:
-            least = 0.0
+        values = [aggregation.value(corner, ends) for corner in itertools.product(*sides)]
+        least, most = aggregation.limits(ends)
         return min(max(min(values), least), most), max(min(max(values), most), least)
 
     def _drawn(self, index: int, row: int, level: float) -> tuple[float, float]:
         """Ends that were drawn with the value, at one level; beyond it only the bounds are sure."""
         measure = self.measures[index]
-        ranked = [each for each, other in enumerate(self.measures) if other.function in RANKED]
+        ranked = [each for each, other in enumerate(self.measures) if other.aggregation.is_ranked]
         drawn = self.noisy.drawn[ranked.index(index)][row]
         assert isinstance(drawn, Drawn)
         if level <= LEVEL or measure.bounds is None:
             return drawn.low, drawn.high
-        if measure.function in ("iqr", "mad"):
-            return 0.0, float(measure.bounds.width)
-        return float(measure.bounds.lower), float(measure.bounds.upper)
+        return measure.aggregation.limits(ends_of(measure.bounds))
 
     def _side(self, statistic: Statistic, row: int, tail: float) -> tuple[float, float]:
         place = self.measurement.statistics.index(statistic)
         value, scale = float(self.noisy.sums[row][place]), self.noisy.scales[place]
-        least = self.noisy.hidden_below if statistic.kind == "units" else None
+        least = self.noisy.hidden_below if statistic.kind is Sum.UNITS else None
         tail = tail if least is None else tail / 2
         raised = self.noisy.raised(statistic)
         lost = self._lost(statistic.weighing, tail / 2)
-        if math.isinf(lost) and self.noisy.tally is not None and not statistic.weighing:
+        if math.isinf(lost) and self.noisy.tally is not None and statistic.weighing == Weighing.ROWS:
             reach = self._reach(tail / 2) * scale
             # Half of the tail is for the noise of the sum, a quarter for each of the two numbers of the tally.
             most = self.noisy.most_raised(statistic, self._reach(tail / 2))
@@ -128,7 +122,7 @@ class Spans:
 
         return -float(ndtri(tail / 2))
 
-    def _lost(self, weighing: int, chance: float) -> float:
+    def _lost(self, weighing: Weighing, chance: float) -> float:
         norms = self.noisy.norms
         return 0.0 if norms is None else self.measurement.lost(norms, self.noisy.heavy, weighing, chance)
 
@@ -138,20 +132,12 @@ def _one_row(statistic: Statistic) -> tuple[float, float]:
     if statistic.bounds is None:
         return 0.0, 1.0
     low, high = float(statistic.bounds.lower - statistic.middle), float(statistic.bounds.upper - statistic.middle)
-    return (0.0, max(low * low, high * high)) if statistic.kind == "squares" else (low, high)
+    return (0.0, max(low * low, high * high)) if statistic.kind is Sum.SQUARES else (low, high)
 
 
-def _value(measure: Measure, corner: Sequence[float]) -> float:
-    if len(corner) == 1 or measure.bounds is None:
-        return corner[0]
-    lower, upper = float(measure.bounds.lower), float(measure.bounds.upper)
-    middle = (lower + upper) / 2
-    if measure.function == "sum" and len(corner) == 2:
-        return corner[0] + middle * corner[1]
-    *counted, total, number = corner if measure.function in ("sum", "avg") else corner[:2]
-    number = max(number, 1.0)
-    if measure.function in ("sum", "avg"):
-        mean = min(max(middle + total / number, lower), upper)
-        return mean * counted[0] if counted else mean
-    variance = max(corner[2] - total**2 / number, 0.0) / max(number - 1, 1.0)
-    return math.sqrt(variance) if measure.function == "stddev" else variance
+def _ends(bounds: Bounds | None) -> Ends:
+    """What bounds say of the corners of intervals, which are not held to the most that a variance can be."""
+    if bounds is None:
+        return ends_of(None)
+    lower, upper = float(bounds.lower), float(bounds.upper)
+    return Ends(lower, upper, (lower + upper) / 2, upper - lower)

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from discreet.core.no_answer import Unstable
 from discreet.sql.analysis.lineage import Origins
 from discreet.sql.answers.confidence import FAR, Spans
-from discreet.sql.bounding.sums import RANKED
+from discreet.sql.bounding.clipping_norms import Weighing
 from discreet.sql.measuring.modes import Chosen
 from discreet.sql.plan import Query, Ref
 from discreet.sql.relations import names_in
 
 __all__ = ["by_luck", "notes"]
 
-PLACES = ("", " in counts of units", " in averages")
-"""Where a norm applies, by `Statistic.weighing`."""
+PLACES = {Weighing.ROWS: "", Weighing.GROUPS: " in counts of units", Weighing.ROWS_IN_MEANS: " in averages"}
+"""Where a norm applies."""
 NEARLY = 0.95
 """The part of the declared bounds that an interval says nothing with."""
 LEVEL = 0.95
@@ -48,7 +48,7 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
     uncovered = {name: index for name, index in measured.items() if not spans.covers_clipping(index)}
     if uncovered and spans.noisy.norms is not None:
         kind = "root of the sum of squares" if spans.measurement.norm == "l2" else "sum"
-        used = {s.weighing for index in uncovered.values() for s in spans.needs(index)} or {0}
+        used = {s.weighing for index in uncovered.values() for s in spans.needs(index)} or {Weighing.ROWS}
         limits = " and ".join(f"{spans.noisy.norms[each]:g}{PLACES[each]}" for each in sorted(used))
         yield (
             f"Each unit's rows weigh at most {limits} ({kind} over groups): {', '.join(uncovered)} may be off by what"
@@ -83,7 +83,7 @@ def notes(query: Query, spans: Spans, measured: dict[str, int], places: Sequence
 
 def _chosen(query: Query, spans: Spans, places: Sequence[int]) -> Iterator[str]:
     """Which columns are choices, and where there was none to make."""
-    ranked = [measure.name for measure in query.aggregate.measures if measure.function in RANKED]
+    ranked = [measure.name for measure in query.aggregate.measures if measure.aggregation.is_ranked]
     drawn = dict(zip(ranked, spans.noisy.drawn, strict=True))
     for name, measure in query.chosen.items():
         without = sum(isinstance(each, Chosen) and not each.stable for each in map(drawn[measure].__getitem__, places))
@@ -120,7 +120,7 @@ def _noise_alone(spans: Spans, measured: dict[str, int], places: Sequence[int]) 
     found, first = {}, places[:LOOKED_AT]
     for name, index in measured.items():
         measure = spans.measures[index]
-        if measure.bounds is None or not (measure.function == "avg" or measure.function in RANKED):
+        if measure.bounds is None or not measure.aggregation.is_bounded:
             continue
         least = NEARLY * float(measure.bounds.width)
         widths = (high - low for low, high in (spans.interval(index, place, LEVEL) for place in first))

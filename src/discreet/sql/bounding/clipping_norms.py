@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from enum import IntEnum
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-__all__ = ["MARGIN", "Caps", "G", "H"]
+__all__ = ["MARGIN", "Caps", "G", "H", "Weighing"]
 
 G = 1 << 17
 """Parts in a unit's weight for C = 1. Times the steps of a value they fit 32 bits, which engines sum fast."""
@@ -36,6 +37,16 @@ RANGES = (
     (1 << 15, 1 << OCTAVES, Fraction(1 << 15)),
 )
 """Between two ends, candidates are multiples of a step, except for the limit."""
+
+
+class Weighing(IntEnum):
+    """By what units are weighed, each with a norm of its own. Stored answers have norms in this order."""
+
+    ROWS = 0
+    GROUPS = 1
+    """In counts of units."""
+    ROWS_IN_MEANS = 2
+    """There clipping mostly cancels."""
 
 
 @dataclass(frozen=True)

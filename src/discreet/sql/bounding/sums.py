@@ -10,7 +10,7 @@ power of two; the bound is that of the same grid, rounded up. Reals are rounded 
 
 >>> from discreet.sql.plan import Ref
 >>> sums = Sums((Measure("mean", "avg", Ref("age", "integer"), Bounds(0, 100)),))
->>> [(s.kind, s.bound * s.step) for s in sums.statistics]
+>>> [(s.kind.value, s.bound * s.step) for s in sums.statistics]
 [('centred', Fraction(50, 1)), ('present', Fraction(1, 1))]
 >>> sums.answer(0, {sums.statistics[0]: np.array([1000.0]), sums.statistics[1]: np.array([100.0])})
 array([60.])
@@ -23,21 +23,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
-from typing import Literal
 
 import numpy as np
 
 from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.noise.grid import INTEGERS, Doubles, Grid
-from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.aggregates import Ends, Part, Sum, Use
+from discreet.sql.bounding.clipping_norms import G, H, Weighing
 from discreet.sql.bounding.declared_values import fitting, nearest, steps_of, unit_of
 from discreet.sql.decimals import Decimals
 from discreet.sql.plan import Expression, Measure, Ref
 
-__all__ = ["RANKED", "Statistic", "Sums", "held"]
-
-Kind = Literal["rows", "present", "units", "raw", "centred", "squares"]
+__all__ = ["Statistic", "Sums", "ends_of", "held"]
 
 STEPS = 1 << 12
 """Grid steps in a value's bound, of which clipped rows are whole multiples: rounding is below a hundredth of a per
@@ -49,8 +47,6 @@ FINEST = G * H
 """The most parts of a step: plain sums are brought to G·H-ths of a step (`statement/results.py`)."""
 LEAST = -900
 """The exponent of the smallest step that is divided further."""
-RANKED = ("min", "max", "quantile", "iqr", "mad", "trimmed_mean", "mode")
-"""Measures that are drawn from the order or the counts of values, not computed from sums (`measuring/quantiles.py`)."""
 NARROW = 1 << 16
 """Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
 LARGEST = sys.float_info.max
@@ -61,7 +57,7 @@ class Statistic:
     """A sum over rows of whole numbers of parts, `fineness` to the step, each at most `bound` steps in size; a step is
     worth `step`."""
 
-    kind: Kind
+    kind: Sum
     argument: Expression | None
     bounds: Bounds | None = None
     of_mean: bool = False
@@ -80,14 +76,14 @@ class Statistic:
     def __post_init__(self) -> None:
         magnitude, middle = Fraction(1), Fraction(0)
         if self.bounds is not None:
-            centred = self.kind != "raw"
+            centred = self.kind.is_centred
             middle = (self.bounds.lower + self.bounds.upper) / 2 if centred else Fraction(0)
             magnitude = self.bounds.width / 2 if centred else self.bounds.magnitude
             magnitude = magnitude or Fraction(1)
         unit = self._unit(middle)
         if unit is not None and self._divide(magnitude / unit, unit, middle):
             return
-        power = 2 if self.kind == "squares" else 1
+        power = 2 if self.kind is Sum.SQUARES else 1
         grid = INTEGERS if self.bounds is None else Grid.finer_than(magnitude**power, STEPS)
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "step", unit_of(self.values) if self.values else grid.step)
@@ -101,7 +97,7 @@ class Statistic:
 
     def _unit(self, middle: Fraction) -> Fraction | None:
         """The number of which all that is added up is a whole multiple, if there is one."""
-        if self.bounds is None or self.argument is None or self.values or self.kind not in ("raw", "centred"):
+        if self.bounds is None or self.argument is None or self.values or self.kind is Sum.SQUARES:
             return None
         kind = self.argument.type
         if isinstance(kind, Decimals):
@@ -137,15 +133,16 @@ class Statistic:
         return replace(self, values=()) if self.values else self
 
     @property
-    def weighing(self) -> int:
-        """By what units are weighed: 0 for their rows, 1 for their groups, 2 for their rows in averages."""
-        return 1 if self.kind == "units" else 2 if self.of_mean else 0
+    def weighing(self) -> Weighing:
+        """By what units are weighed."""
+        of_rows = Weighing.ROWS_IN_MEANS if self.of_mean else Weighing.ROWS
+        return Weighing.GROUPS if self.kind is Sum.UNITS else of_rows
 
     @property
     def share(self) -> Fraction:
         """How much of the accuracy it gets beside the others: the noise in the count under an average is multiplied by
         the average's distance from the middle of its bounds, so it may be larger."""
-        return Fraction(1, 2) if self.of_mean and self.kind == "present" else Fraction(1)
+        return Fraction(1, 2) if self.of_mean and self.kind is Sum.PRESENT else Fraction(1)
 
     def steps(self, value: str, strict: bool = False, kind: str = "INTEGER", eager: bool = False) -> str:
         """The parts that `value`, the SQL of a double (or of the units of a decimal, where `counts_units`), adds, in a
@@ -164,14 +161,14 @@ class Statistic:
         lower, upper = float(self.bounds.lower), float(self.bounds.upper)
         inside = held(value, lower, upper) if eager else value
         shifted = f"({inside} - {float(self.middle)!r})" if self.middle else inside
-        power = f"{shifted} * {shifted}" if self.kind == "squares" else shifted
+        power = f"{shifted} * {shifted}" if self.kind is Sum.SQUARES else shifted
         part = self.grid.step / self.fineness
         steps = f"FLOOR({power} * {float(1 / part)!r} + 0.5)"
         if max(abs(self.bounds.lower), abs(self.bounds.upper)) > self.bounds.width * NARROW:
             most = self.bound * self.fineness
             steps = f"LEAST(GREATEST({steps}, {-most}), {most})"
-        if strict and (self.kind == "squares" or part > 1):
-            step = float(part) ** (0.5 if self.kind == "squares" else 1) / 4
+        if strict and (self.kind is Sum.SQUARES or part > 1):
+            step = float(part) ** (0.5 if self.kind is Sum.SQUARES else 1) / 4
             steps = f"CASE WHEN {shifted} BETWEEN {-step!r} AND {step!r} THEN 0 ELSE {steps} END"
         ends = [f"CAST({self._exact(end)} AS {kind})" for end in (self.bounds.lower, self.bounds.upper)]
         return (
@@ -198,7 +195,7 @@ class Statistic:
 
     def _exact(self, value: Fraction) -> int:
         shifted = value - self.middle
-        return self.grid.round((shifted**2 if self.kind == "squares" else shifted) * self.fineness)
+        return self.grid.round((shifted**2 if self.kind is Sum.SQUARES else shifted) * self.fineness)
 
 
 def held(value: str, lower: float, upper: float) -> str:
@@ -217,7 +214,7 @@ class Sums:
     def __init__(self, measures: Sequence[Measure], apart: bool = False) -> None:
         self._measures = tuple(measures)
         self.apart = apart
-        averaged = {m.argument for m in measures if m.function in ("avg", "variance", "stddev")}
+        averaged = {m.argument for m in measures if m.aggregation.is_mean}
         self._needs = tuple(_needs(measure, measure.argument in averaged, apart) for measure in measures)
         self.statistics: tuple[Statistic, ...] = tuple(dict.fromkeys(s for need in self._needs for s in need))
         self._places = {statistic: place for place, statistic in enumerate(self.statistics)}
@@ -229,50 +226,42 @@ class Sums:
     def answer(self, index: int, values: Mapping[Statistic, Doubles]) -> Doubles:
         """The measure's values from released sums, one for each group."""
         measure = self._measures[index]
-        parts = [np.asarray(values[statistic], dtype=np.float64) for statistic in self._needs[index]]
-        if measure.function in ("count", "count_units"):
-            return parts[0]
-        if measure.function == "sum" and len(parts) == 1:
-            return parts[0]
-        bounds = measure.bounds
-        assert bounds is not None
-        middle = float(bounds.lower + bounds.upper) / 2
-        if measure.function == "sum" and len(parts) == 2:
-            return parts[0] + middle * parts[1]
-        *counted, total, number = parts if measure.function in ("sum", "avg") else parts[:2]
-        number = np.maximum(number, 1.0)
-        if measure.function in ("sum", "avg"):
-            mean: Doubles = np.clip(middle + total / number, float(bounds.lower), float(bounds.upper))
-            return mean * counted[0] if counted else mean
-        spread = np.maximum(parts[2] - parts[0] ** 2 / number, 0.0) / np.maximum(number - 1, 1.0)
-        variance: Doubles = np.minimum(spread, float(bounds.width) ** 2 / 2)
-        return np.sqrt(variance) if measure.function == "stddev" else variance
+        sums = [np.asarray(values[statistic], dtype=np.float64) for statistic in self._needs[index]]
+        return measure.aggregation.value(sums, ends_of(measure.bounds))
+
+
+def ends_of(bounds: Bounds | None) -> Ends:
+    """What bounds say in doubles; of what needs none, nothing."""
+    if bounds is None:
+        return Ends(0.0, 0.0, 0.0, 0.0)
+    width = float(bounds.width)
+    middle = float(bounds.lower + bounds.upper) / 2
+    return Ends(float(bounds.lower), float(bounds.upper), middle, width, width**2 / 2)
 
 
 def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ...]:
-    argument, bounds = measure.argument, measure.bounds
-    if measure.function == "count_units":
-        return (Statistic("units", None),)
-    if measure.function == "count":
-        return (Statistic("rows", None),) if argument is None else (Statistic("present", argument),)
-    if measure.function == "mode":
+    aggregation = measure.aggregation
+    if measure.bounds is None and not aggregation.counts and not aggregation.is_chosen:
+        raise _unbounded(measure)
+    if aggregation.needs is None:
         return ()
-    if bounds is None:
-        value = argument.name if isinstance(argument, Ref) else "…"
-        remedy = (
-            f"write CLAMP({value}, low, high) with limits from what you know, not from the data, or declare bounds of"
-            " its columns, and max_rows if it counts rows"
-        )
-        raise InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
-    if measure.function in RANKED:
-        return ()
+    use = Use(measure.argument is not None, averaged, apart)
+    return tuple(_statistic(measure, part) for part in aggregation.needs(use))
+
+
+def _unbounded(measure: Measure) -> InvalidArgument:
+    value = measure.argument.name if isinstance(measure.argument, Ref) else "…"
+    remedy = (
+        f"write CLAMP({value}, low, high) with limits from what you know, not from the data, or declare bounds of"
+        " its columns, and max_rows if it counts rows"
+    )
+    return InvalidArgument(measure.word, measure.name, "of a value with known bounds", remedy)
+
+
+def _statistic(measure: Measure, part: Part) -> Statistic:
+    bounds = measure.bounds if part.sum.adds_values else None
     values = () if measure.values is None else measure.values.numbers or ()
-    if measure.function == "sum" and not averaged:
-        return (Statistic("raw", argument, bounds, values=fitting(values)),)
-    centred = fitting(values, (bounds.lower + bounds.upper) / 2)
-    needed = [Statistic("centred", argument, bounds, apart, centred), Statistic("present", argument, None, apart)]
-    if measure.function == "sum" and apart:
-        needed.insert(0, Statistic("present", argument))
-    if measure.function in ("variance", "stddev"):
-        needed.append(Statistic("squares", argument, bounds, apart))
-    return tuple(needed)
+    if bounds is None or part.sum is Sum.SQUARES:
+        return Statistic(part.sum, measure.argument, bounds, part.of_mean)
+    middle = (bounds.lower + bounds.upper) / 2 if part.sum.is_centred else Fraction(0)
+    return Statistic(part.sum, measure.argument, bounds, part.of_mean, fitting(values, middle))

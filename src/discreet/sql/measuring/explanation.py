@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from discreet.sql.aggregates import RankKind
 from discreet.sql.bounding import declared_values as bands
 from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
 from discreet.sql.measuring.modes import Mode
@@ -18,7 +19,7 @@ __all__ = ["plan_in_words"]
 def plan_in_words(query: Query, measurement: Measurement, keys: int | None) -> str:
     """The plan in words."""
     kind = "Gaussian" if measurement.norm == "l2" else "Laplace"
-    names = ", ".join(dict.fromkeys(_KINDS[s.kind] for s in measurement.statistics if not s.values))
+    names = ", ".join(dict.fromkeys(s.kind.words for s in measurement.statistics if not s.values))
     said = [f"{kind} noise on {names}"] if names else []
     summed = (tuple(value + s.middle for value in s.values) for s in measurement.statistics if s.values)
     listed = [f"noise on sums by what one record can add: {bands.said(values)}" for values in dict.fromkeys(summed)]
@@ -62,7 +63,7 @@ def _drawn(quantiles: QuantilePlan) -> Iterator[str]:
     modes = [rank for rank in quantiles.ranks if isinstance(rank, Mode)]
     if ranks:
         yield "quantiles drawn by rank, with ends for their intervals"
-    if any(rank.kind == "trimmed" for rank in ranks):
+    if any(rank.kind is RankKind.TRIMMED for rank in ranks):
         kind = "Gaussian" if quantiles.composition == "squares" else "Laplace"
         yield f"rows beyond the cuts of a trimmed mean count as the cuts, with {kind} noise on their sum and number"
     if any(mode.values is not None for mode in modes):
@@ -72,11 +73,3 @@ def _drawn(quantiles: QuantilePlan) -> Iterator[str]:
 
 
 _ORDINALS = {3: "third", 4: "fourth", 5: "fifth", 6: "sixth", 7: "seventh", 8: "eighth", 9: "ninth", 10: "tenth"}
-_KINDS = {
-    "rows": "the number of rows",
-    "present": "the number of values",
-    "units": "the number of units",
-    "raw": "sums",
-    "centred": "sums",
-    "squares": "sums of squares",
-}

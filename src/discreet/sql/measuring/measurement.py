@@ -36,7 +36,8 @@ from discreet.mechanisms.additive import END
 from discreet.mechanisms.neighbour_set import NeighbourSet
 from discreet.mechanisms.sparse_vector import SparseVector
 from discreet.noise.laplace import MAX_SCALE, scale_argument
-from discreet.sql.bounding.clipping_norms import Caps, G, H
+from discreet.sql.aggregates import Sum
+from discreet.sql.bounding.clipping_norms import Caps, G, H, Weighing
 from discreet.sql.bounding.declared_values import noise
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring import clipping_loss as tally
@@ -45,7 +46,7 @@ from discreet.sql.measuring.quantiles import QuantilePlan
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Groups
 
-__all__ = ["TYPICAL_KEYS", "WEIGHINGS", "Measurement"]
+__all__ = ["TYPICAL_KEYS", "Measurement"]
 
 MOST_GROUPS = 40
 """No unit is in more than 2^this many groups: it would have that many rows."""
@@ -55,8 +56,6 @@ BALANCE, TALLIED = 0.45, 1.4
 """How much of the noise's deviation counts beside what clipping takes; more where most of that is put back."""
 CLEAR = 5
 """How many times the search's noise what is looked for must be, where units are weighed in the search."""
-WEIGHINGS = 3
-"""By rows, by groups, by rows in averages (`Statistic.weighing`)."""
 CLIPPED_IN_MEANS = 10
 """One in so many units may lie above the norm for averages: there what is lost cancels, and noise does not."""
 
@@ -90,17 +89,17 @@ class Measurement:
                 scale_argument("noise", self.deviation(index, 0))
 
     @cached_property
-    def searched(self) -> tuple[int, ...]:
+    def searched(self) -> tuple[Weighing, ...]:
         """The weighings whose norms are to be found."""
         if self.weights is None:
             return ()
-        used = {s.weighing for s in self.statistics} | ({0} if self.quantiles else set())
-        return tuple(each for each in range(WEIGHINGS) if each in used and self.weights.caps(each).searched)
+        used = {s.weighing for s in self.statistics} | ({Weighing.ROWS} if self.quantiles else set())
+        return tuple(each for each in Weighing if each in used and self.weights.caps(each).searched)
 
-    def _search(self, weighing: int) -> Fraction:
+    def _search(self, weighing: Weighing) -> Fraction:
         """The ε of one search: a share of all units is soon found."""
         assert self.search_epsilon is not None
-        parts = {each: 1 if each == 2 else 3 for each in self.searched}
+        parts = {each: 1 if each == Weighing.ROWS_IN_MEANS else 3 for each in self.searched}
         return self.search_epsilon * parts[weighing] / sum(parts.values())
 
     @property
@@ -168,27 +167,27 @@ class Measurement:
         """The same in the units of the statistic's values."""
         return float(self.deviation(index, cut) * self.statistics[index].step / (G * H))
 
-    def top(self, weighing: int) -> int:
+    def top(self, weighing: Weighing) -> int:
         """The last candidate whose noise the samplers can draw: 2^60 is their end."""
         return self._tops[weighing]
 
     @cached_property
     def _tops(self) -> tuple[int, ...]:
-        return tuple(self._top(weighing) for weighing in range(WEIGHINGS))
+        return tuple(self._top(weighing) for weighing in Weighing)
 
-    def _top(self, weighing: int) -> int:
+    def _top(self, weighing: Weighing) -> int:
         drawn = [j for j, s in enumerate(self.statistics) if s.weighing == weighing]
         last = len(self.caps(weighing).norms) - 1
         while last and any(self.deviation(j, last) > MAX_SCALE for j in drawn):
             last -= 1
         return last
 
-    def caps(self, weighing: int) -> Caps:
+    def caps(self, weighing: Weighing) -> Caps:
         """The candidates for one norm; at row level, where nothing is weighed, one."""
         return Caps.fixed(1) if self.weights is None else self.weights.caps(weighing)
 
     def clipping_search(
-        self, counts: Mapping[tuple[int, int], int], weighing: int, keys: int, seen: int | None = None
+        self, counts: Mapping[tuple[int, int], int], weighing: Weighing, keys: int, seen: int | None = None
     ) -> ClippingSearch | None:
         """The search for the candidate to clip at, the first one past which so little lies that more room would cost
         more noise than it saves; None where there is but one. `counts` are of units, by bucket and octave of rows over
@@ -210,9 +209,10 @@ class Measurement:
             last -= 1
         if not last:
             return None
-        mean = weighing == 2
+        mean = weighing == Weighing.ROWS_IN_MEANS
         slope = keys * self._error(weighing)
-        widest = 0 if self.norm == "l1" or weighing else min((keys.bit_length() - 1) // 2, SCALE.bit_length() - 1)
+        alike = self.norm == "l2" and weighing == Weighing.ROWS
+        widest = min((keys.bit_length() - 1) // 2, SCALE.bit_length() - 1) if alike else 0
         doubt = 2 / float(epsilon)
         weighed = doubt * 2.0**widest * CLEAR <= slope and not mean
         search = SparseVector.for_epsilon(epsilon, 0, sensitivity=SCALE, monotonic=self.changes == 1 and not mean)
@@ -231,26 +231,26 @@ class Measurement:
         heaviest, to_the_end = 2.0**widest if weighed else 1.0, last + 1 == len(caps.norms)
         return ClippingSearch(search, tuple(questions), tuple(least), heaviest, mean, to_the_end)
 
-    def _error(self, weighing: int) -> float:
+    def _error(self, weighing: Weighing) -> float:
         """The error that counts in one group, for C = 1: of a statistic, or of a quantile's rank."""
         index = next((j for j, s in enumerate(self.statistics) if s.weighing == weighing), None)
         if index is None:
             assert self.quantiles is not None
             return self.quantiles.accuracy(0, Fraction(1, 2), 1)
         noise = self.deviation(index, 0) / (self.statistics[index].bound * G * H * self.caps(weighing).norms[0])
-        balance = TALLIED if self.tallied and not weighing else BALANCE
+        balance = TALLIED if self.tallied and weighing == Weighing.ROWS else BALANCE
         return float(noise) * balance * (1 if self.norm == "l2" else sqrt(2))
 
     @cached_property
     def units_place(self) -> int:
         """The place of the statistic by which groups that are not listed are selected."""
-        return next(i for i, s in enumerate(self.statistics) if s.kind == "units")
+        return next(i for i, s in enumerate(self.statistics) if s.kind is Sum.UNITS)
 
-    def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: int, chance: float) -> float:
+    def lost(self, norms: Sequence[float], heavy: Sequence[Heavy], weighing: Weighing, chance: float) -> float:
         """The most rows (or units) that clipping took from one group, except with this chance; infinite if unknown."""
         base, slope = heavy[weighing]
         above = base + slope * log(1 / chance)
-        if weighing == 1 or not above:
+        if weighing == Weighing.GROUPS or not above:
             return above
         return inf if self.max_rows is None else above * max(self.max_rows - norms[weighing], 0.0)
 
@@ -287,11 +287,11 @@ class Measurement:
 
     def total(self, index: int, groups: Groups, keys: Sequence[tuple[Any, ...]], cut: int) -> list[int]:
         """The clipped sums of one statistic, for each of the keys."""
-        weighing = self.statistics[index].weighing if self.weights is not None else 0
+        weighing = self.statistics[index].weighing if self.weights is not None else Weighing.ROWS
         weight = self.caps(weighing).weight(cut)
-        if weighing == 1:
+        if weighing == Weighing.GROUPS:
             return groups.units.clipped(0, weight, cut, keys)
-        apart = sum(s.weighing == 1 for s in self.statistics[:index]) if self.weights is not None else 0
+        apart = sum(s.weighing == Weighing.GROUPS for s in self.statistics[:index]) if self.weights is not None else 0
         # A unit above the norm would add something else than a declared value: there it adds nothing.
         weight = 0 if self.statistics[index].values else weight
         return groups.rows.clipped(index - apart, weight, cut, keys, self.statistics[index].fineness)

@@ -9,7 +9,8 @@
 3. `split_budget`. Sums and quantiles share what is left of ε and δ by their numbers.
 4. `calibrate`. Each gets the least noise that its share pays for.
 
->>> counted = Statistic("rows", None)
+>>> from discreet.sql.aggregates import Sum
+>>> counted = Statistic(Sum.ROWS, None)
 >>> facts = {"keys": 1, "owned": False, "max_rows": None, "changes": 1}
 >>> one = plan((counted,), **facts, budget=ApproxDP(1, "1e-6"), epsilon=Fraction(1))
 >>> one.norm, one.scale(0, 0)
@@ -27,7 +28,7 @@ from math import isqrt
 from discreet.accounting.budgets import noise_multiplier
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.losses import ApproxDP, Budget, PureDP
-from discreet.sql.bounding.clipping_norms import Caps
+from discreet.sql.bounding.clipping_norms import Caps, Weighing
 from discreet.sql.bounding.declared_values import least_error
 from discreet.sql.bounding.declared_values import noise as noise_by_values
 from discreet.sql.bounding.sums import Statistic
@@ -183,7 +184,8 @@ def choose_limits(facts: Facts, noise: NoiseForm) -> Limits:
     unscaled = Measurement(facts.plain, noise.norm, Fraction(1), facts.changes, weights, quantiles=ranked)
     search = facts.epsilon / search_share(facts.typical_keys) if unscaled.searched else None
     searches = replace(unscaled, search_epsilon=search).searches
-    clipped = 0 in unscaled.searched and any(not statistic.weighing for statistic in facts.statistics)
+    summed = any(statistic.weighing == Weighing.ROWS for statistic in facts.statistics)
+    clipped = Weighing.ROWS in unscaled.searched and summed
     return Limits(weights, search, searches, clipped and not noise.is_laplace and facts.keys != 1)
 
 

@@ -53,6 +53,7 @@ from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.core.rounding import float_up, log_up, shorten_down, shorten_up, sqrt_down, sqrt_up
 from discreet.mechanisms.quantiles.rank_law import Question, Ranked, Target, draw, slopes
 from discreet.noise.entropy import Entropy
+from discreet.sql.aggregates import AGGREGATES, AggregateName, RankKind
 from discreet.sql.measuring.dispersion import Drawn, Noise, Trimmed, between, deviation, folded
 from discreet.sql.measuring.modes import Chosen, Mode, chosen
 from discreet.sql.statement.histograms import Cells, Histograms, Key, cells_sql
@@ -111,49 +112,38 @@ class Rank:
     """What is asked of one measure: a quantile with both ends; the least or the largest, which is an end itself; or
     what is made of two quantiles. `q` is the rank of a quantile, and what is trimmed at either end."""
 
-    kind: Literal["quantile", "min", "max", "iqr", "mad", "trimmed"]
+    kind: RankKind
     q: Fraction
     cells: Cells
 
     @classmethod
-    def of(cls, function: str, q: Fraction | None, cells: Cells) -> Rank:
-        """The rank of a measure; at the very ends, quantiles are the least and the largest."""
-        rank = q or Fraction(0)
-        match function:
-            case "quantile":
-                return cls.quantile(rank, cells)
-            case "min":
-                return cls.least(cells)
-            case "max":
-                return cls.largest(cells)
-            case "iqr":
-                return cls("iqr", Fraction(1, 4), cells)
-            case "mad":
-                return cls("mad", Fraction(1, 2), cells)
-            case _:
-                return cls("trimmed", rank, cells)
+    def of(cls, function: AggregateName, q: Fraction | None, cells: Cells) -> Rank:
+        """What is drawn for a measure."""
+        drawn = AGGREGATES[function].rank
+        assert drawn is not None
+        return cls(*drawn(q), cells)
 
     @classmethod
     def quantile(cls, q: Fraction, cells: Cells) -> Rank:
-        """The value at q times the number of rows; at the very ends, the least and the largest."""
-        return cls("min" if q == 0 else "max" if q == 1 else "quantile", q, cells)
+        """The value below which a share of q of the rows lies; at the very ends, the least and the largest."""
+        return cls.of("quantile", q, cells)
 
     @classmethod
     def least(cls, cells: Cells) -> Rank:
         """MIN."""
-        return cls("min", Fraction(0), cells)
+        return cls.of("min", None, cells)
 
     @classmethod
     def largest(cls, cells: Cells) -> Rank:
         """MAX."""
-        return cls("max", Fraction(1), cells)
+        return cls.of("max", None, cells)
 
     @property
     def parts(self) -> tuple[Rank, ...]:
         """The quantiles that are drawn for it."""
-        if self.kind in ("quantile", "min", "max"):
+        if self.kind.is_one_draw:
             return (self,)
-        if self.kind == "mad":
+        if self.kind is RankKind.MAD:
             line = replace(self.cells.line, bounds=Bounds(0, self.cells.line.bounds.width))
             return Rank.quantile(self.q, self.cells), Rank.quantile(self.q, replace(self.cells, line=line))
         return Rank.quantile(self.q, self.cells), Rank.quantile(1 - self.q, self.cells)
@@ -181,7 +171,7 @@ class _Draw:
     def question(self, data: Ranked, movement: int, lost: Fraction) -> Question:
         """The draw on one group, where one unit can move weights by `movement`; `lost` moves an end farther out."""
         away = self.offset * movement
-        if self.rank.kind == "quantile" and self.offset:
+        if self.rank.kind is RankKind.QUANTILE and self.offset:
             away += self.rank.q * lost if self.offset > 0 else (self.rank.q - 1) * lost
         target = Target(self.rank.q * data.total + away, self.past / movement, self.short / movement)
         return Question(data, target, 0, self.rank.cells.line.size - 1, *self.ends)
@@ -247,7 +237,7 @@ class QuantilePlan:
             return ()
         many = sum(max(len(group), 1) for group in self._draws)
         ranks = zip(self._shares, self.ranks, strict=True)
-        noisy = [share for share, rank in ranks if isinstance(rank, Rank) and rank.kind == "trimmed"]
+        noisy = [share for share, rank in ranks if isinstance(rank, Rank) and rank.kind is RankKind.TRIMMED]
         drawn = 1 - sum(noisy, Fraction(0)) * (SUMMED + COUNTED)
         said: list[Event] = []
         if self.composition == "sum":
@@ -294,9 +284,9 @@ class QuantilePlan:
     def _drawn_for(self, rank: Rank, epsilon: Fraction) -> tuple[_Draw, ...]:
         if len(rank.parts) == 1:
             return self._draws_of(rank, epsilon, MISSED / 2)
-        if rank.kind != "trimmed":
+        if rank.kind is not RankKind.TRIMMED:
             half = self._part(epsilon, Fraction(1, 2))
-            ends = OF_ENDS if rank.kind == "iqr" else EVEN
+            ends = OF_ENDS if rank.kind is RankKind.IQR else EVEN
             return tuple(each for part in rank.parts for each in self._draws_of(part, half, MISSED / 4, EVEN, ends))
         cut = self._part(epsilon, CUT)
         leans = zip(rank.parts, (1 - CUT_OUTWARD, CUT_OUTWARD), strict=True)
@@ -307,11 +297,11 @@ class QuantilePlan:
     ) -> tuple[_Draw, ...]:
         """The draws of one quantile, each end of which may miss with a chance of `missed`; the slope past the target
         has a share of `lean`, and for ends the slope of the wrong side a share of `of_ends`."""
-        if rank.kind != "quantile":
-            outward = OUTWARD if rank.kind == "max" else 1 - OUTWARD
+        if rank.kind is not RankKind.QUANTILE:
+            outward = OUTWARD if rank.kind is RankKind.MAX else 1 - OUTWARD
             past, short = _slopes(rank.q, epsilon, outward)
             inside = _reach(rank, 2 * missed, max(past, short))
-            return (_Draw(rank, past, short, -inside if rank.kind == "max" else inside),)
+            return (_Draw(rank, past, short, -inside if rank.kind is RankKind.MAX else inside),)
         if not self.with_intervals:
             return (_Draw(rank, *_slopes(rank.q, epsilon, lean), Fraction(0)),)
         for_value, for_end = SHARES[self.composition]
@@ -392,7 +382,7 @@ class QuantilePlan:
             return
         first, second = draws[: len(draws) // 2], draws[len(draws) // 2 :]
         lower = places(first, groups)
-        if rank.kind == "mad":
+        if rank.kind is RankKind.MAD:
             groups = [folded(*counts.held(key), found[0]) for key, found in zip(keys, lower, strict=True)]
         upper = places(second, groups)
         offs = self._off(first[0], MISSED_BY_CUT) * movement, self._off(second[0], MISSED_BY_CUT) * movement
@@ -400,9 +390,9 @@ class QuantilePlan:
         mean = Trimmed(rank.q, rank.cells, noise, float(MISSED * IN_SUMS / 2))
         for key, low, high in zip(keys, lower, upper, strict=True):
             ends = _drawn(parts[0], low), _drawn(parts[1], high)
-            if rank.kind == "iqr":
+            if rank.kind is RankKind.IQR:
                 yield between(*ends, float(rank.cells.line.bounds.width))
-            elif rank.kind == "mad":
+            elif rank.kind is RankKind.MAD:
                 yield deviation(rank.cells.value(low[0]), *ends, rank.cells)
             else:
                 yield mean.release(counts.held(key), (low[0], high[0]), ends, movement, offs, lost, entropy)
@@ -429,9 +419,9 @@ def _drawn(rank: Rank, places: Sequence[int]) -> Drawn:
     cells, bounds = rank.cells, rank.cells.line.bounds
     low, high = float(bounds.lower), float(bounds.upper)
     value = cells.value(places[0])
-    if rank.kind == "max":
+    if rank.kind is RankKind.MAX:
         return Drawn(value, cells.value(places[0], -1), high)
-    if rank.kind == "min":
+    if rank.kind is RankKind.MIN:
         return Drawn(value, low, cells.value(places[0], 1))
     if len(places) == 1:
         return Drawn(value, low, high)

@@ -22,12 +22,12 @@ import numpy as np
 from discreet.noise.entropy import Entropy
 from discreet.noise.gaussian import discrete_gaussian
 from discreet.noise.laplace import MAX_SCALE, discrete_laplace
-from discreet.sql.bounding.clipping_norms import G, H
+from discreet.sql.bounding.clipping_norms import G, H, Weighing
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.measuring import clipping_loss as tally
 from discreet.sql.measuring.clipping_loss import Tally
 from discreet.sql.measuring.clipping_search import Heavy
-from discreet.sql.measuring.measurement import TYPICAL_KEYS, WEIGHINGS, Measurement
+from discreet.sql.measuring.measurement import TYPICAL_KEYS, Measurement
 from discreet.sql.measuring.modes import Mode
 from discreet.sql.measuring.quantiles import CLIPPED, Released
 from discreet.sql.statement.histograms import Histograms
@@ -37,7 +37,6 @@ __all__ = ["Noisy", "Run", "choose_norm"]
 
 Sums = np.ndarray[Any, np.dtype[np.float64]]
 NO_HEAVY: Heavy = (0.0, 0.0)
-BY_ROWS, BY_GROUPS = 0, 1
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Noisy:
     scales: tuple[float, ...]
     norms: tuple[float, ...] | None = None
     """The norms that units were weighed down to: by rows, by groups, in averages."""
-    heavy: tuple[Heavy, ...] = (NO_HEAVY,) * WEIGHINGS
+    heavy: tuple[Heavy, ...] = (NO_HEAVY,) * len(Weighing)
     """How many units lie above them: except with probability β at most a + b·ln(1/β)."""
     hidden_below: float | None = None
     """Where keys are not listed: the noisy number of units a group needs to show."""
@@ -60,11 +59,11 @@ class Noisy:
 
     def raised(self, statistic: Statistic) -> float:
         """By what to multiply the sums of a statistic, to put back what clipping took."""
-        return 1.0 if self.tally is None or statistic.weighing else self.tally.raised
+        return 1.0 if self.tally is None or statistic.weighing != Weighing.ROWS else self.tally.raised
 
     def most_raised(self, statistic: Statistic, away: float) -> float:
         """The most that this may have to be, with the tally `away` deviations off."""
-        return 1.0 if self.tally is None or statistic.weighing else self.tally.at_most(away)
+        return 1.0 if self.tally is None or statistic.weighing != Weighing.ROWS else self.tally.at_most(away)
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,10 @@ class Octaves:
 class Norms:
     """The candidates to clip at, one for each weighing, and how many units may lie above each."""
 
-    cuts: tuple[int, ...] = (0,) * WEIGHINGS
-    heavy: tuple[Heavy, ...] = (NO_HEAVY,) * WEIGHINGS
+    cuts: tuple[int, ...] = (0,) * len(Weighing)
+    heavy: tuple[Heavy, ...] = (NO_HEAVY,) * len(Weighing)
 
-    def with_norm(self, weighing: int, cut: int, heavy: Heavy) -> Norms:
+    def with_norm(self, weighing: Weighing, cut: int, heavy: Heavy) -> Norms:
         """The same with one norm chosen."""
         cuts = (*self.cuts[:weighing], cut, *self.cuts[weighing + 1 :])
         return Norms(cuts, (*self.heavy[:weighing], heavy, *self.heavy[weighing + 1 :]))
@@ -152,10 +151,10 @@ class Run:
         if self.listed is not None:
             return SelectedGroups(tuple(self.listed), tuple(range(len(self.listed))))
         keys, norms = tuple(sorted(self.groups.keys, key=_sortable)), Norms()
-        if BY_GROUPS in self.measurement.searched:
-            norms = norms.with_norm(BY_GROUPS, *self._choose_norm(BY_GROUPS, TYPICAL_KEYS, octaves))
+        if Weighing.GROUPS in self.measurement.searched:
+            norms = norms.with_norm(Weighing.GROUPS, *self._choose_norm(Weighing.GROUPS, TYPICAL_KEYS, octaves))
         counts = self._noisy_sums(self.measurement.units_place, keys, norms)
-        least = ceil(self.measurement.threshold(norms.cuts[BY_GROUPS]))
+        least = ceil(self.measurement.threshold(norms.cuts[Weighing.GROUPS]))
         shown = tuple(place for place, count in enumerate(counts) if count > least)
         return SelectedGroups(keys, shown, counts, least, norms)
 
@@ -163,13 +162,13 @@ class Run:
         """The norms that are to be found, those by which groups were selected as they are."""
         norms = selected.norms
         for weighing in self.measurement.searched:
-            if weighing != BY_GROUPS or selected.unit_counts is None:
+            if weighing != Weighing.GROUPS or selected.unit_counts is None:
                 norms = norms.with_norm(weighing, *self._choose_norm(weighing, selected.expected, octaves))
         return norms
 
-    def _choose_norm(self, weighing: int, groups: int, octaves: Octaves | None) -> tuple[int, Heavy]:
+    def _choose_norm(self, weighing: Weighing, groups: int, octaves: Octaves | None) -> tuple[int, Heavy]:
         by_groups = {(bucket, 0): count for bucket, count in self.groups.by_groups.items()}
-        counts = by_groups if weighing == BY_GROUPS else self.groups.by_rows
+        counts = by_groups if weighing == Weighing.GROUPS else self.groups.by_rows
         # Where max_rows is declared, intervals tell how many units lie above: no candidate is left out.
         seen = None if octaves is None or self.measurement.max_rows is not None else octaves.seen
         return choose_norm(self.measurement, counts, weighing, groups, self.entropy, seen)
@@ -201,7 +200,7 @@ class Run:
 
     def draw_ranks(self, keys: Sequence[Key], norms: Norms) -> tuple[Released, ...]:
         """Quantiles and modes of the groups that show."""
-        plan, weights, cut = self.measurement.quantiles, self.measurement.weights, norms.cuts[BY_ROWS]
+        plan, weights, cut = self.measurement.quantiles, self.measurement.weights, norms.cuts[Weighing.ROWS]
         if plan is None:
             return ()
         caps = None if weights is None else weights.rows
@@ -213,7 +212,7 @@ class Run:
         ]
         movement = 1 if caps is None else caps.movement(1, cut)
         values = self._values_of(norms)
-        lost = 0.0 if values is None else self.measurement.lost(values, norms.heavy, BY_ROWS, float(CLIPPED))
+        lost = 0.0 if values is None else self.measurement.lost(values, norms.heavy, Weighing.ROWS, float(CLIPPED))
         taken = Fraction(0) if isinf(lost) else Fraction(lost) * G * H
         return plan.release(histograms, keys, movement, self.entropy, taken)
 
@@ -226,7 +225,7 @@ class Run:
         while octave and pair_noise * tally.movement(octave) > MAX_SCALE:
             octave -= 1
         deviation = pair_noise * tally.movement(octave)
-        pair = tally.exact(self.groups.octaves, self.measurement.caps(BY_ROWS), norms.cuts[BY_ROWS], octave)
+        pair = tally.exact(self.groups.octaves, self.measurement.caps(Weighing.ROWS), norms.cuts[Weighing.ROWS], octave)
         noise = discrete_gaussian(deviation, 2, entropy=self.entropy).tolist()
         lost, kept = ((exact + added) / (G * H) for exact, added in zip(pair, noise, strict=True))
         return Tally(lost, kept, float(deviation / (G * H)))
@@ -234,13 +233,13 @@ class Run:
     def _values_of(self, norms: Norms) -> tuple[float, ...] | None:
         if self.measurement.weights is None:
             return None
-        return tuple(float(self.measurement.caps(each).norms[cut]) for each, cut in enumerate(norms.cuts))
+        return tuple(float(self.measurement.caps(each).norms[norms.cuts[each]]) for each in Weighing)
 
 
 def choose_norm(
     measurement: Measurement,
     counts: Mapping[tuple[int, int], int],
-    weighing: int,
+    weighing: Weighing,
     groups: int,
     entropy: Entropy,
     seen: int | None = None,

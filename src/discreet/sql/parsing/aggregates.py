@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from discreet.core.domains import Bounds, Categories
 from discreet.core.errors import DiscreetError, InvalidArgument, Unsupported
+from discreet.sql.aggregates import AGGREGATES, AggregateName
 from discreet.sql.catalog import Type
 from discreet.sql.decimals import Decimals
-from discreet.sql.functions.ranges import Interval
 from discreet.sql.functions.registry import call, cast
 from discreet.sql.functions.signature import NUMBERS, ORDERED, is_among
 from discreet.sql.parsing.effort import MOST_MEASURES
@@ -23,13 +23,11 @@ from discreet.sql.parsing.expressions import is_aggregate, read
 from discreet.sql.parsing.key_values import Lists
 from discreet.sql.parsing.names import only, refuse, unknown, written
 from discreet.sql.parsing.scope import Field, Rows, fresh
-from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref, Statistic
+from discreet.sql.plan import Expression, Features, Literal, Measure, Named, Ref
 
 __all__ = ["Grouping", "Item", "column_of", "items_of", "row_leaf"]
 
-COUNTS = ("count", "count_units", "count_distinct")
-SUMMED = ("sum", "avg", "variance", "stddev")
-PLAIN: dict[type[exp.Expr], Statistic] = {
+PLAIN: dict[type[exp.Expr], AggregateName] = {
     exp.Sum: "sum",
     exp.Avg: "avg",
     exp.Variance: "variance",
@@ -39,10 +37,8 @@ PLAIN: dict[type[exp.Expr], Statistic] = {
     exp.Max: "max",
     exp.Median: "quantile",
 }
-NAMED: dict[str, Statistic] = {"mean": "avg", "iqr": "iqr", "mad": "mad"}
+NAMED: dict[str, AggregateName] = {"mean": "avg", "iqr": "iqr", "mad": "mad"}
 TRIMMED = ("trimmed_mean", "trim_mean")
-OF_EACH: tuple[Statistic, ...] = ("mad", "trimmed_mean", "mode")
-"""What is not computed of one unit's own rows."""
 REMEDIES: dict[type[exp.Expr], tuple[str, str]] = {
     exp.PercentileDisc: ("quantiles are of a continuous scale here", "write QUANTILE or PERCENTILE_CONT"),
     exp.ApproxDistinct: ("only units can be counted once each", "write COUNT(DISTINCT the unit column)"),
@@ -163,7 +159,7 @@ class Grouping:
         if isinstance(node, exp.VariancePop | exp.StddevPop):
             return self._of_all(node)
         measure = self._measure(node, None)
-        if self.exact and measure.function == "iqr":
+        if self.exact and measure.aggregation.quartiles:
             ends = (replace(measure, function="quantile", rank=Fraction(quarters, 4)) for quarters in (3, 1))
             # Its size, since bounds of a difference do not say that it is above 0.
             return call("abs", call("-", *(self._known(end, None) for end in ends)))
@@ -223,9 +219,9 @@ class Grouping:
         if type(node) not in PLAIN:
             raise refuse(node, *REMEDIES.get(type(node), ("we cannot release it", "use COUNT, SUM, AVG or QUANTILE")))
         (inside,) = only(node, "this")
-        statistic = PLAIN[type(node)]
-        half = Fraction(1, 2) if statistic == "quantile" else None
-        return self._of(statistic, self._value(node, inside, statistic), condition, half)
+        function = PLAIN[type(node)]
+        half = Fraction(1, 2) if isinstance(node, exp.Median) else None
+        return self._of(function, self._value(node, inside, function), condition, half)
 
     def _named(self, node: exp.Anonymous, condition: Expression | None) -> Measure:
         """Aggregates that are known by their names only."""
@@ -297,18 +293,19 @@ class Grouping:
         value = self._value(node, ordered.this)
         return self._of("quantile", value, condition, 1 - rank if ordered.args.get("desc") else rank)
 
-    def _value(self, node: exp.Expr, inside: exp.Expr, statistic: Statistic = "quantile") -> Expression:
+    def _value(self, node: exp.Expr, inside: exp.Expr, function: AggregateName = "quantile") -> Expression:
         value = self._row(inside)
-        if value.type == "boolean" and statistic in ("sum", "avg"):
+        aggregation = AGGREGATES[function]
+        if value.type == "boolean" and aggregation.of_truth:
             value = cast(value, "integer")
         column = self.rows.field_of(value)
         if column is not None and column.unit:
             raise refuse(node, f"{column.label} says who people are", "count people with COUNT(DISTINCT …)")
-        if self.exact and statistic in OF_EACH:
+        if self.exact and not aggregation.of_one_unit:
             remedy = "take AVG, MEDIAN, QUANTILE, IQR, MIN or MAX of them"
             raise refuse(node, "it is not computed of each person's own rows", remedy)
-        kinds = ORDERED if self.exact and statistic in ("min", "max") else NUMBERS
-        if statistic == "mode":
+        kinds = ORDERED if self.exact and aggregation.of_order else NUMBERS
+        if aggregation.is_chosen:
             return self.shown(value)
         if not is_among(value.type, kinds):
             remedy = "CAST it, have its type declared in `types`, or take a number of it such as LENGTH or YEAR"
@@ -323,16 +320,16 @@ class Grouping:
 
     def _of(
         self,
-        statistic: Statistic,
+        function: AggregateName,
         value: Expression | None,
         condition: Expression | None,
         rank: Fraction | None = None,
     ) -> Measure:
         chosen = value if condition is None or value is None else call("case", condition, value, _NULL)
-        bounds = None if value is None or statistic in COUNTS else self.rows.bounds(value)
+        bounds = None if value is None or AGGREGATES[function].counts else self.rows.bounds(value)
         numbers = None if value is None or bounds is None or self.exact else self.rows.numbers(value)
-        values = Categories(tuple(sorted(numbers))) if numbers and statistic in SUMMED else None
-        return Measure("", statistic, chosen, bounds, rank, values)
+        values = Categories(tuple(sorted(numbers))) if numbers and AGGREGATES[function].adds_values else None
+        return Measure("", function, chosen, bounds, rank, values)
 
     def _fresh(self, label: str) -> str:
         return fresh(label, {key.name.lower() for key in self.keys} | {m.name.lower() for m in self.measures})
@@ -357,18 +354,10 @@ class Grouping:
     def _feature_bounds(self, measure: Measure) -> Bounds | None:
         """Bounds of an aggregate of at most `max_rows` values, at least one of them."""
         most = self.rows.max_rows
-        if measure.function in COUNTS:
+        if measure.aggregation.counts:
             least = 1 if measure.argument is None else 0
             return None if most is None else Bounds(least, max(most, 1))
-        held = Interval.of(measure.bounds)
-        if measure.function == "sum":
-            factor = Interval(Fraction(1), Fraction(most)) if most else Interval(Fraction(1))
-            return (held * factor).rounded(measure.type).bounds()
-        if measure.bounds is None or measure.function not in ("variance", "stddev"):
-            return measure.bounds
-        # Two values at the two ends vary most.
-        widest = Interval(Fraction(0), measure.bounds.width**2 / 2)
-        return (widest if measure.function == "variance" else widest.root()).rounded("real").bounds()
+        return measure.aggregation.range_of_one(measure.bounds, most, measure.type)
 
 
 _ONE, _NULL = Literal(1, "integer"), Literal(None, "integer")

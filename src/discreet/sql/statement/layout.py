@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from discreet.sql.bounding.clipping_norms import Caps, G
+from discreet.sql.bounding.clipping_norms import Caps, G, Weighing
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.statement.dialect import Dialect
 
@@ -29,9 +29,9 @@ class Weights:
     rows: Caps
     units: Caps
 
-    def caps(self, weighing: int) -> Caps:
+    def caps(self, weighing: Weighing) -> Caps:
         """The candidates for the statistics of one `Statistic.weighing`."""
-        return self.units if weighing == 1 else self.rows
+        return self.units if weighing == Weighing.GROUPS else self.rows
 
 
 @dataclass(frozen=True)

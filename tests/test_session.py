@@ -273,7 +273,7 @@ def test_a_pure_budget_uses_pure_noise(survey: dict[str, np.ndarray]) -> None:
         {"values": {"town": [1]}},
         {"source": "missing.parquet"},
         {"source": object()},
-        {"budget": dc.ZCDP(1)},
+        {"budget": dc.RenyiDP((2,), (1,))},
         {"budget": dc.ApproxDP(1, 0)},
         {"budget": 3},
     ],

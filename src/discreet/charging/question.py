@@ -39,7 +39,7 @@ from discreet.noise.entropy import Entropy
 from discreet.sql.catalog import Catalog
 from discreet.sql.plan import Relation
 
-__all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "spendable"]
+__all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "spendable", "spendable_rho"]
 
 FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
@@ -219,3 +219,10 @@ def spendable(epsilon: Exactable | None) -> Fraction:
     if given < FAINTEST:
         raise InvalidArgument("epsilon", epsilon, f"{float(FAINTEST):g} or more", "noise would be all there is")
     return given
+
+
+def spendable_rho(rho: Exactable, budget: PureDP | ApproxDP | ZCDP) -> Fraction:
+    """The ρ that a question may have, which only budgets in ρ know."""
+    if not isinstance(budget, ZCDP):
+        raise InvalidArgument("rho", rho, "left out, for the budget is not in ρ", "give epsilon=…")
+    return positive("rho", rho)

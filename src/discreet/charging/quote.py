@@ -28,7 +28,8 @@ class Quote:
     """What a question will cost and how good its answer will be, known before anything is spent."""
 
     epsilon: Fraction
-    """What to give for this price."""
+    """What to give for this price; under a budget in ρ, unless it is asked for ε, that at δ = 10⁻⁶ for which noise is
+    planned: `loss` is then what to give."""
     loss: Loss
     events: tuple[Event, ...]
     plan: str

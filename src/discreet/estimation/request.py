@@ -274,7 +274,8 @@ def _aggregator(
         raise InvalidArgument("method", method, "left out where answers are anything", "give bounds or values")
     if not delta:
         remedy = "give bounds=(low, high) or values=[…], or have a budget with a δ"
-        raise InvalidArgument("bounds, values", None, "one of the two under a PureDP budget", remedy)
+        bound = f"one of the two under a {type(budget).__name__} budget"
+        raise InvalidArgument("bounds, values", None, bound, remedy)
     many = Agreement.enough(epsilon, delta * TESTED) if blocks is None else blocks
     return ("answer",), Agreement(epsilon, delta * TESTED, many, rounds, default)
 

@@ -263,7 +263,8 @@ class Session:
         self,
         what: str | Sequence[str],
         *,
-        epsilon: Exactable,
+        epsilon: Exactable | None = None,
+        rho: Exactable | None = None,
         workload: Wanted = None,
         method: str | None = None,
         bins: Bins = None,
@@ -280,11 +281,12 @@ class Session:
         for the marginals of all so many and fewer; or a list of texts (SELECT …, COUNT(*) … GROUP BY …) and of lists of
         columns. `method` is a name; `bins` are for numbers, {"age": 10} or {"age": [0, 18, 65, 120]}; `max_rows` is
         what a unit weighs at most; `check` the part of ε that finds out how far off the rows are. `rows` is how many,
-        by default about as many as there are; `progress` is told how much is done.
+        by default about as many as there are; `progress` is told how much is done. Instead of `epsilon`, `rho` is what
+        they may cost under a `ZCDP` budget: counts are then measured with Gaussian noise.
         """
         from discreet.synthesis.question import SyntheticRows
 
-        question = SyntheticRows(what, epsilon, workload, method, bins, max_rows, check, rows)
+        question = SyntheticRows(what, epsilon, workload, method, bins, max_rows, check, rows, rho)
         return self.ask(question, progress=progress, test_entropy=test_entropy)
 
     def estimate(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 from discreet.accounting.budgets import loss_of
-from discreet.charging.question import Bound, Context, Plan, Question, spendable
+from discreet.charging.question import Bound, Context, Plan, Question, spendable, spendable_rho
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
@@ -39,20 +39,24 @@ class SQL(Question[Answer]):
 
     def bind(self, context: Context) -> BoundSQL:
         """The question, parsed."""
-        asked = {"epsilon": self.epsilon, "error": self.error, "rho": self.rho}
-        if len([value for value in asked.values() if value is not None]) != 1:
-            remedy = "give epsilon=0.5 or rho=0.01, what it may cost, or error=20, how far counts and sums may be off"
-            raise InvalidArgument("epsilon, error, rho", tuple(asked.values()), "exactly one of them", remedy)
-        if self.rho is not None and not isinstance(context.budget, ZCDP):
-            raise InvalidArgument("rho", self.rho, "left out, for the budget is not in ρ", "give epsilon=…")
+        rho = None if self.rho is None else spendable_rho(self.rho, context.budget)
+        self._check_one(isinstance(context.budget, ZCDP))
         query = parse(self.text, context.catalog)
         given = None if self.epsilon is None else spendable(self.epsilon)
-        rho = None if self.rho is None else positive("rho", self.rho)
         wanted = None if self.error is None else positive("error", self.error)
         sources, terms = context.sources(query.aggregate.input), (context.unit.changes, context.budget)
         in_doubles = partial(parse, self.text, context.catalog, doubles=True)
         parsed = Parsed(query, sources, given, wanted, *terms, context.engine.dialect, rho, in_doubles)
         return BoundSQL(self.text, parsed, context.engine)
+
+    def _check_one(self, in_rho: bool) -> None:
+        """That it is asked for one thing; `in_rho`, where the budget is, there is one more to ask for."""
+        asked = {"epsilon": self.epsilon, "error": self.error} | ({"rho": self.rho} if in_rho else {})
+        if sum(value is not None for value in asked.values()) != 1:
+            cost = "epsilon=0.5 or rho=0.01" if in_rho else "epsilon=0.5"
+            remedy = f"give {cost}, what it may cost, or error=20, how far counts and sums may be off"
+            bound = f"exactly one of the {'three' if in_rho else 'two'}"
+            raise InvalidArgument(", ".join(asked), tuple(asked.values()), bound, remedy)
 
 
 @dataclass(frozen=True)

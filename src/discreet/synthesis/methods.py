@@ -91,8 +91,10 @@ def choose(
     delta: Fraction,
     unit_weight: int,
     changes: int,
+    gaussian: bool = False,
 ) -> Chosen:
-    """The mechanism of that name, or the one that suits the domain; refused where the domain is too large for it."""
+    """The mechanism of that name, or the one that suits the domain; refused where the domain is too large for it. If
+    `gaussian`, counts have Gaussian noise also where Laplace noise would be smaller for the same ε."""
     if name is not None and name not in METHODS:
         raise InvalidArgument("method", name, f"one of {METHODS}", "leave it out for the one that suits")
     domain = workload.domain
@@ -109,18 +111,19 @@ def choose(
         "unit_weight": unit_weight,
         "changes": changes,
     }
-    return Chosen(kind, _built(kind, terms))
+    return Chosen(kind, _built(kind, terms, gaussian))
 
 
-def _built(kind: str, terms: dict[str, Any]) -> Any:
+def _built(kind: str, terms: dict[str, Any], gaussian: bool) -> Any:
     if kind == "mwem":
-        return _better(MWEM(**terms), MWEM(**(terms | {"delta": Fraction(0)})))
+        usual = MWEM(**terms)
+        return usual if gaussian else _better(usual, MWEM(**(terms | {"delta": Fraction(0)})))
     if kind == "mwem-book":
         return MWEM(**terms, method="book")
     if kind == "projection":
         from discreet.synopses.projection import Projection
 
-        return Projection(**terms)
+        return Projection(**terms, noise="gaussian" if gaussian else None)
     if kind == "generator":
         from discreet.synopses.generators import LinearGenerator
 

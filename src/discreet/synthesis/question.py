@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.charging.question import Bound, Context, Plan, Question, spendable
+from discreet.charging.question import Bound, Context, Plan, Question, spendable, spendable_rho
+from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
 from discreet.core.expected_error import ExpectedError
@@ -25,19 +26,26 @@ class SyntheticRows(Question[Synthesis]):
     """Synthetic rows of some columns; `Session.synthesize` says what each of these is."""
 
     what: str | Sequence[str]
-    epsilon: Exactable
+    epsilon: Exactable | None = None
     workload: Wanted = None
     method: str | None = None
     bins: Bins = None
     max_rows: int | None = None
     check: Exactable = "0.1"
     rows: int | None = None
+    rho: Exactable | None = None
+    """Instead of ε, under a `ZCDP` budget, the ρ that they may cost."""
 
     def bind(self, context: Context) -> BoundRows:
         """The request, with its columns and their values."""
+        if (self.epsilon is None) == (self.rho is None):
+            remedy = "give epsilon=1, what they may cost, or rho=0.1 under a budget in ρ"
+            raise InvalidArgument("epsilon, rho", (self.epsilon, self.rho), "exactly one of the two", remedy)
+        rho = None if self.rho is None else spendable_rho(self.rho, context.budget)
+        epsilon = None if self.epsilon is None else spendable(self.epsilon)
         facts = Facts(context.catalog, context.unit.changes, context.budget, context.engine.dialect)
         asked = (self.workload, self.method, self.bins, self.max_rows, self.check)
-        request = Request.of(facts, self.what, spendable(self.epsilon), *asked)
+        request = Request.of(facts, self.what, epsilon, *asked, rho)
         return BoundRows(request, context.sources(request.rows.relation), checked(self.rows), context.engine)
 
 

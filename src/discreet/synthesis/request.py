@@ -21,6 +21,7 @@ import numpy as np
 
 from discreet.accounting.approximate import satisfies
 from discreet.accounting.budgets import loss_of
+from discreet.charging.epsilon_search import epsilon_within
 from discreet.core.display.numbers import rational
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Composed, Event, to_json
@@ -34,6 +35,7 @@ from discreet.sql.analysis.canonical import canonical
 from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import Statistic
 from discreet.sql.catalog import Catalog, nearest
+from discreet.sql.measuring.planner import NOMINAL
 from discreet.sql.parsing.row_source import STARTS, wanted
 from discreet.sql.parsing.scope import Rows
 from discreet.sql.parsing.select import parse_rows
@@ -103,7 +105,10 @@ class Request:
     workload: Workload
     labels: tuple[str, ...]
     """What each block of the workload is about."""
-    epsilon: Fraction
+    given: Fraction | None
+    """The ε that it may cost; None where it is asked for ρ."""
+    rho: Fraction | None
+    """Instead of ε, under a budget in ρ, the ρ that it may cost: counts then have Gaussian noise."""
     limit: int | None
     """The most rows a unit weighs; None where each row is a unit."""
     share: Fraction
@@ -120,12 +125,13 @@ class Request:
         cls,
         facts: Facts,
         what: str | Sequence[str],
-        epsilon: Fraction,
+        epsilon: Fraction | None,
         workload: Wanted = None,
         method: str | None = None,
         bins: Bins = None,
         max_rows: int | None = None,
         check: Exactable = CHECKED,
+        rho: Fraction | None = None,
     ) -> Request:
         """Columns of the first table, a table's name, or a SELECT that lists columns."""
         text, strict = wanted(facts.catalog, what)
@@ -142,22 +148,31 @@ class Request:
             raise InvalidArgument(
                 "check", check, "from 0 to 1/2", "it is the part of ε that finds out how good rows are"
             )
-        return cls(facts, text, rows, columns, queries, labels, epsilon, limit, share, moved, method)
+        return cls(facts, text, rows, columns, queries, labels, epsilon, rho, limit, share, moved, method)
 
     @cached_property
-    def _planned(self) -> tuple[Chosen, Check | None]:
-        return _chosen(self.method, self.workload, self.facts, self.epsilon, self.moved, self.share)
+    def _planned(self) -> tuple[Fraction, Chosen, Check | None]:
+        asked = (self.method, self.workload, self.facts)
+        if self.rho is not None:
+            return _within(*asked, self.rho, self.moved, self.share)
+        assert self.given is not None
+        return self.given, *_chosen(*asked, self.given, self.moved, self.share)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it may cost; for ρ, the ε at `NOMINAL` for which the rows are planned."""
+        return self._planned[0] if self.given is None else self.given
 
     @property
     def chosen(self) -> Chosen:
         """The mechanism that makes the rows."""
-        return self._planned[0]
+        return self._planned[1]
 
     @cached_property
     def check(self) -> Check | None:
         """What finds out how far off the rows are."""
         if self.stored is None:
-            return self._planned[1]
+            return self._planned[2]
         budget = self.stored.check
         return None if budget is None else Check(self.workload, budget, self.moved, self.facts.changes)
 
@@ -213,7 +228,7 @@ class Request:
             "domain": self.domain.to_json(),
             "workload": self._workload_digest,
             "method": self.method,
-            "epsilon": str(self.epsilon),
+            **({"epsilon": str(self.given)} if self.rho is None else {"rho": str(self.rho)}),
             "check": str(self.share),
             "limit": self.limit,
             "changes": self.facts.changes,
@@ -343,6 +358,21 @@ def _chosen(
             if satisfies(Composed((*chosen.terms.events, *check.events)), ApproxDP(epsilon, delta)):
                 return chosen, check
     return built(epsilon * (1 - share)), Check(workload, PureDP(epsilon * share), moved, facts.changes)
+
+
+def _within(
+    method: str | None, workload: Workload, facts: Facts, rho: Fraction, moved: int, share: Fraction
+) -> tuple[Fraction, Chosen, Check | None]:
+    """The ε at `NOMINAL`, the mechanism and the check, which together cost ρ at most."""
+    check = Check(workload, ZCDP(rho * share), moved, facts.changes) if share else None
+    checked = () if check is None else check.events
+
+    def built(epsilon: Fraction) -> Chosen:
+        terms: dict[str, Any] = {"delta": NOMINAL, "unit_weight": moved, "changes": facts.changes}
+        return choose(method, workload, epsilon=epsilon, **terms, gaussian=True)
+
+    found = epsilon_within(rho, lambda trial: (*built(trial).terms.events, *checked))
+    return found, built(found), check
 
 
 def _queries(wanted: Wanted, domain: Domain, table: str, columns: Sequence[Column]) -> tuple[Workload, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from discreet.core import errors, events, units
 from discreet.core.display import secrets
 from discreet.session import sql_question as asked
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.sql import catalog
 from discreet.sql.parsing import key_values as keys
 from discreet.synthesis import columns
@@ -83,11 +84,11 @@ def test_the_audit_passes_ours_and_finds_the_fault(
 
 def test_names_of_the_statement_itself_are_tried() -> None:
     with with_codes() as session:
-        assert check_names(session, JOINED, 1) == 2
+        assert check_names(session, SQL(JOINED, 1)) == 2
         text = with_columns(JOINED, session._catalog, ['a"b'], 1)
         assert '1 AS "a""b" FROM "codes"' in text
         assert text.endswith('WHERE "codes"."a""b" = 1')
-        assert check_names(session, "SELECT nothing that is SQL (", 1) == 0
+        assert check_names(session, SQL("SELECT nothing that is SQL (", 1)) == 0
 
 
 @pytest.mark.parametrize(

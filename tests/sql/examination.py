@@ -138,8 +138,9 @@ class Examination:
         known = planned is not None and planned.former_identity in self.asked
         quote = None if planned is None else self.session.price(asked.text, epsilon=asked.epsilon)
         events = None if quote is None else quote.events
+        put = SQL(asked.text, asked.epsilon)
         mine, theirs = (
-            answered(session, asked.text, asked.epsilon, quiet() if silent else Entropy.for_tests(0), events, known)
+            answered(session, put, quiet() if silent else Entropy.for_tests(0), events, known)
             for session in (self.session, self.others[0])
         )
         if isinstance(mine, Answer) and isinstance(theirs, Answer):

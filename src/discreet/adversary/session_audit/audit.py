@@ -36,6 +36,7 @@ from discreet.adversary.session_audit.surroundings import (
     check_work,
     rows_of,
 )
+from discreet.charging.question import spendable_rho
 from discreet.core.display.text import visible
 from discreet.core.errors import DiscreetError, InvalidArgument
 from discreet.core.exact import Exactable
@@ -135,19 +136,22 @@ def audit_session(
     session: Session,
     questions: Sequence[str] | None = None,
     *,
-    epsilon: Exactable = 1,
+    epsilon: Exactable | None = None,
+    rho: Exactable | None = None,
     runs: int = RUNS,
     profiles: Sequence[str] = PROFILES,
     confidence: Exactable = Fraction(999_999_999, 10**9),
     seed: int = 0,
     progress: Progress = None,
 ) -> SessionAudit:
-    """Replay questions, each for this ε, on made-up neighbours of the session's tables; without any, the usual ones.
+    """Replay questions on made-up neighbours of the session's tables; without any, the usual ones. Each is asked for
+    this ε, by default 1, or under a `ZCDP` budget for this ρ.
 
     Nothing is charged to the session and nothing is read but its schema and its public tables. `runs` is how often
     the release of each question is run on each of two neighbours; 0 leaves that out. `profiles` are the units that
     neighbours differ in.
     """
+    price = _price(session, epsilon, rho)
     if unknown := {*profiles} - {*PROFILES}:
         raise InvalidArgument("profiles", sorted(unknown), f"among {PROFILES}", "leave it out for all of them")
     catalog = session._catalog
@@ -158,9 +162,18 @@ def audit_session(
     found = []
     for place, text in enumerate(asked):
         step = None if progress is None else _within(progress, place / len(asked), 1 / len(asked))
-        replayer = _Replayer(session, text, epsilon, public, seed)
+        replayer = _Replayer(session, SQL(text, **price), public, seed)
         found.append(replayer.audited(profiles, runs, confidence, step))
     return SessionAudit(tuple(found), type(session._engine).__name__)
+
+
+def _price(session: Session, epsilon: Exactable | None, rho: Exactable | None) -> dict[str, Exactable]:
+    """What each question is asked for."""
+    if rho is None:
+        return {"epsilon": 1 if epsilon is None else epsilon}
+    if epsilon is not None:
+        raise InvalidArgument("epsilon, rho", (epsilon, rho), "at most one of the two", "leave one of them out")
+    return {"rho": spendable_rho(rho, session._budget)}
 
 
 def usual_questions(catalog: Catalog) -> list[str]:
@@ -183,10 +196,10 @@ def usual_questions(catalog: Catalog) -> list[str]:
 class _Replayer:
     """One question on pairs of neighbours."""
 
-    def __init__(self, session: Session, text: str, epsilon: Exactable, public: Data, seed: int) -> None:
-        self.text, self.epsilon, self.public = text, epsilon, public
+    def __init__(self, session: Session, question: SQL, public: Data, seed: int) -> None:
+        self.question, self.public = question, public
         self.catalog, self.unit, self.budget = session._catalog, session._unit, session._budget
-        named = {**_public_values(public), **_named_in(text)}
+        named = {**_public_values(public), **_named_in(question.text)}
         self.maker = Maker(self.catalog, self.unit, named, public, seed)
         self.planned: Asked | None = None
         self.answered = False
@@ -213,7 +226,7 @@ class _Replayer:
         loss = None if self.planned is None else self.planned.loss
         strain, profile = (0.0, "none") if self.best is None else self.best[:2]
         faults = tuple(dict.fromkeys(self.faults))
-        return QuestionAudit(self.text, loss, refused, faults, strain, profile, len(profiles), found)
+        return QuestionAudit(self.question.text, loss, refused, faults, strain, profile, len(profiles), found)
 
     def _pair(self, profile: str) -> None:
         """All checks with frozen noise on one pair."""
@@ -239,9 +252,9 @@ class _Replayer:
     def _surroundings(self, mine: Session, theirs: Session) -> None:
         """What does not depend on which unit differs is looked at once, with books that nothing was charged to."""
         checks: list[Callable[[], object]] = [
-            lambda: check_names(mine, self.text, self.epsilon),
-            lambda: check_sources(mine, self.text, self.epsilon),
-            lambda: check_errors((mine, theirs), self.text, self.epsilon),
+            lambda: check_names(mine, self.question),
+            lambda: check_sources(mine, self.question),
+            lambda: check_errors((mine, theirs), self.question),
             check_progress,
         ]
         for check in checks:
@@ -252,7 +265,7 @@ class _Replayer:
 
     def _plan(self, session: Session) -> Asked | None:
         try:
-            return SQL(self.text, self.epsilon).bind(session._context).plan().decided
+            return self.question.bind(session._context).plan().decided
         except DiscreetError as error:
             self.refusals.add(str(error))
             return None
@@ -263,14 +276,14 @@ class _Replayer:
     def _answers(self, _: str, sessions: tuple[Session, Session], plans: tuple[Asked, Asked]) -> None:
         outcomes = []
         for session in sessions:
-            quote = session.price(self.text, epsilon=self.epsilon)
-            outcomes.append(answered(session, self.text, self.epsilon, Entropy.for_tests(0), quote.events))
+            quote = session.price(self.question)
+            outcomes.append(answered(session, self.question, Entropy.for_tests(0), quote.events))
         mine, theirs = outcomes
         if isinstance(mine, Answer) and isinstance(theirs, Answer):
             self.answered = True
             alike(plans[0], mine, theirs)
             for session, plan in zip(sessions, plans, strict=True):
-                check_record(session, plan, self.text, self.epsilon)
+                check_record(session, plan, self.question)
         elif type(mine) is not type(theirs):
             raise CheckFailed("shape", f"{type(mine).__name__} here and {type(theirs).__name__} on a neighbour")
         elif str(mine) != str(theirs):

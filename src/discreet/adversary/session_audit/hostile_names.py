@@ -8,11 +8,12 @@ table or a column. Names that are chosen anew for each statement give others the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from discreet.adversary.session_audit.sensitivity import NO_CUTS, CheckFailed
 from discreet.core.errors import DiscreetError
-from discreet.core.exact import Exactable
 from discreet.session.session import Session
 from discreet.session.sql import SQL, measured
 from discreet.session.sql_question import Asked
@@ -26,26 +27,23 @@ MOST_NAMES = 40
 ROUNDS = 2
 
 
-def check_names(session: Session, text: str, epsilon: Exactable) -> int:
+def check_names(session: Session, question: SQL) -> int:
     """In how many tables of the question names were tried and changed nothing; what they change is a `CheckFailed`."""
-    return sum(_check_table(session, text, epsilon, place) for place in range(len(_tables(text, session._catalog)[1])))
+    tables = _tables(question.text, session._catalog)[1]
+    return sum(_check_table(session, question, place) for place in range(len(tables)))
 
 
-def _check_table(session: Session, text: str, epsilon: Exactable, place: int) -> bool:
+def _check_table(session: Session, question: SQL, place: int) -> bool:
     """One table: two of them with the same columns would be given other names."""
     try:
-        asked = (
-            SQL(with_columns(text, session._catalog, ["plain"], place), epsilon).bind(session._context).plan().decided
-        )
+        asked = _planned(session, question, ["plain"], place)
     except DiscreetError:
         return False  # not every question can be written with more columns
     expected = _measured(session, asked, "plain")
     names = _names_in(asked.statement, session._catalog)
     for _ in range(ROUNDS):
         try:
-            other = (
-                SQL(with_columns(text, session._catalog, names, place), epsilon).bind(session._context).plan().decided
-            )
+            other = _planned(session, question, names, place)
         except DiscreetError:
             return True  # names may be refused, which says nothing about rows
         given = _measured(session, other, ", ".join(names[:3]))
@@ -53,6 +51,11 @@ def _check_table(session: Session, text: str, epsilon: Exactable, place: int) ->
             raise CheckFailed("names", f"totals are others where columns are called {', '.join(names[:9])} …")
         names = _names_in(other.statement, session._catalog)
     return True
+
+
+def _planned(session: Session, question: SQL, names: Sequence[str], place: int) -> Asked:
+    text = with_columns(question.text, session._catalog, [*names], place)
+    return replace(question, text=text).bind(session._context).plan().decided
 
 
 def with_columns(text: str, catalog: Catalog, names: list[str], place: int) -> str:

@@ -125,7 +125,7 @@ def same_plan(planned: Asked, theirs: Asked) -> None:
 
 
 def answered(
-    session: Session, text: str, epsilon: Any, entropy: Entropy, events: Sequence[Event] | None, known: bool = False
+    session: Session, question: SQL, entropy: Entropy, events: Sequence[Event] | None, known: bool = False
 ) -> Answer | DiscreetError:
     """The answer or refusal, once it is sure that the books had the charge before the engine ran, and nothing else.
 
@@ -139,7 +139,7 @@ def answered(
     assert isinstance(engine, WatchedDuckDB)
     with engine.watched(lambda: stood.append([entry.content for entry in ledger.entries(head)])):
         try:
-            outcome = session.sql(text, epsilon=epsilon, test_entropy=entropy)
+            outcome = session.ask(question, test_entropy=entropy)
         except AnswerFailed:
             raise CheckFailed("shape", "the engine failed") from None
         except DiscreetError as error:
@@ -158,9 +158,9 @@ def answered(
     return outcome
 
 
-def check_record(session: Session, planned: Asked, text: str, epsilon: Any) -> None:
+def check_record(session: Session, planned: Asked, question: SQL) -> None:
     """What the books have beside an answer from a test seed follows from the plan alone: certificates tell its hash."""
-    identity = SQL(text, epsilon).bind(session._context).parsed.identity
+    identity = question.bind(session._context).parsed.identity
     charge = session._ledger.stored(session.account, f"not private {identity}")
     if charge is None or charge.payload is None:
         raise CheckFailed("record", "an answer is shown that is not stored")

@@ -23,8 +23,8 @@ from discreet.adversary.session_audit.replay import WatchedDuckDB
 from discreet.adversary.session_audit.sensitivity import CheckFailed
 from discreet.charging.purchase import Listener
 from discreet.core.errors import DiscreetError, EngineUnavailable
-from discreet.core.exact import Exactable
 from discreet.session.session import Session
+from discreet.session.sql import SQL
 from discreet.session.sql_question import Asked
 from discreet.sql.relations import limits_in, own_joins_in
 
@@ -34,14 +34,14 @@ MARK = "row of somebody"
 """What a failing engine says, with what it read."""
 
 
-def check_errors(sessions: Sequence[Session], text: str, epsilon: Exactable) -> None:
+def check_errors(sessions: Sequence[Session], question: SQL) -> None:
     """A failure says the same on neighbours, and nothing of what the engine said."""
     outcomes = []
     for session in sessions:
         engine = _engine(session)
         with engine.failing(MARK):
             try:
-                session.sql(text, epsilon=epsilon)
+                session.ask(question)
             except DiscreetError as error:
                 outcomes.append((type(error).__name__, str(error)))
                 if MARK in "".join(traceback.format_exception(error)) or error.__cause__ is not None:
@@ -54,13 +54,13 @@ def check_errors(sessions: Sequence[Session], text: str, epsilon: Exactable) -> 
         raise CheckFailed("errors", f"a failure is {outcomes[0][0]} here, and other words on a neighbour")
 
 
-def check_sources(session: Session, text: str, epsilon: Exactable) -> None:
+def check_sources(session: Session, question: SQL) -> None:
     """A table that is no longer what it was is noticed by the next question, before it is charged and run."""
     engine, ledger = _engine(session), session._ledger
     head, run = ledger.head().sequence, len(engine.statements)
     with engine.changed():
         try:
-            session.sql(text, epsilon=epsilon)
+            session.ask(question)
         except EngineUnavailable:
             pass
         except DiscreetError as error:

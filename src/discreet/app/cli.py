@@ -31,6 +31,7 @@ from discreet.app.options import (
     OnServer,
     Question,
     Reporting,
+    Rho,
     RowLevel,
     Source,
     Study,
@@ -73,6 +74,7 @@ def init(
     unit: UnitColumn = None,
     epsilon: Annotated[str | None, typer.Option(help="How much may ever be spent.", metavar="NUMBER")] = None,
     delta: Annotated[str | None, typer.Option(help="The chance of a worse loss; none by default.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Or how much in ρ, for zCDP.", metavar="NUMBER")] = None,
     name: Annotated[str | None, typer.Option(help="What the table is called in questions.")] = None,
     on_server: OnServer = None,
     row_level: RowLevel = False,
@@ -98,11 +100,13 @@ def init(
     if asking and source is not None and unit is None and not row_level:
         unit = typer.prompt("Column that tells people apart (empty: each row is a person)", default="") or None
         row_level = unit is None
-    if asking and epsilon is None:
+    if asking and epsilon is None and rho is None:
         epsilon = typer.prompt("Budget for ever, ε", default="1")
         delta = delta or typer.prompt("δ, the chance of a worse loss (0 for none)", default="1e-6")
-    if epsilon is None:
+    if epsilon is None and rho is None:
         raise typer.BadParameter("state how much may ever be spent", param_hint="--epsilon")
+    if rho is not None and (epsilon is not None or delta is not None):
+        raise typer.BadParameter("choose one of --epsilon, with --delta or without, and --rho", param_hint="--rho")
     from discreet.app.config.registration import NewTable, create
 
     table = None
@@ -111,12 +115,15 @@ def init(
         there: dict[str, Any] = {"table": on_server, "csv": csv or ()}
         table = NewTable(source, name, unit, row_level, None, neighbours, *facts, max_rows, **there)
     others = {"dataset": dataset, "ledger": ledger, "key": key, "study": study, "analyst": analyst}
-    path = create(Path.cwd(), epsilon, None if delta == "0" else delta, table, public or (), others)
+    stated = {"epsilon": epsilon, "delta": None if delta == "0" else delta, "rho": rho}
+    numbers = {name: number for name, number in stated.items() if number is not None}
+    path = create(Path.cwd(), numbers, table, public or (), others)
     say(f"Wrote {path.name}.")
     if table is None:
         say("Next: discreet add FILE --unit COLUMN")
     else:
-        say(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title()}" --epsilon 0.1')
+        part = "--epsilon 0.1" if rho is None else "--rho 0.01"
+        say(f'Next: discreet query "SELECT COUNT(*) AS n FROM {table.title()}" {part}')
 
 
 @app.command()
@@ -154,6 +161,7 @@ def query(
     ctx: typer.Context,
     question: Question,
     epsilon: Epsilon = None,
+    rho: Rho = None,
     error: Error = None,
     level: Annotated[str, typer.Option(help="How sure intervals are.", metavar="NUMBER")] = "0.95",
     study: Study = None,
@@ -173,7 +181,7 @@ def query(
     from discreet.app.config.output_paths import check_targets
 
     check_targets(settings, {"html": html, "certificate": certificate})
-    asking = Asking(text, epsilon, error, study, analyst)
+    asking = Asking(text, epsilon, error, study, analyst, rho)
     if explain:
         _print_statement(settings, asking, as_json)
         return
@@ -199,6 +207,7 @@ def price(
     ctx: typer.Context,
     question: Question,
     epsilon: Epsilon = None,
+    rho: Rho = None,
     error: Error = None,
     study: Study = None,
     analyst: Analyst = None,
@@ -210,7 +219,7 @@ def price(
     from discreet.app.commands.query import Asking
     from discreet.app.commands.query import price as quoted
 
-    asking = Asking(text, epsilon, error, study, analyst)
+    asking = Asking(text, epsilon, error, study, analyst, rho)
     if explain:
         _print_statement(settings, asking, as_json)
         return
@@ -243,8 +252,9 @@ def budget(ctx: typer.Context, as_json: Json = False) -> None:
 @budget_app.command()
 def amend(
     ctx: typer.Context,
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="The new budget.", metavar="NUMBER")],
+    epsilon: Annotated[str | None, typer.Option("--epsilon", "-e", help="The new budget.", metavar="NUMBER")] = None,
     delta: Annotated[str | None, typer.Option(help="The new δ; by default as it is.", metavar="NUMBER")] = None,
+    rho: Annotated[str | None, typer.Option(help="The new budget, where it is in ρ.", metavar="NUMBER")] = None,
     study: Annotated[str | None, typer.Option(help="Of this study only.", metavar="NAME")] = None,
     analyst: Annotated[
         str | None, typer.Option(help="Of this analyst only, in that study or else in all.", metavar="NAME")
@@ -253,9 +263,13 @@ def amend(
     note: Annotated[str, typer.Option(help="Why, for the record.")] = "",
 ) -> None:
     """Change a budget on record: of the data set, or of a study or analyst in it."""
+    if epsilon is None and rho is None:
+        raise typer.BadParameter("state the new budget", param_hint="--epsilon")
     from discreet.app.commands.amend import amend as change
 
-    say("\n".join(change(_settings(ctx), epsilon, delta, study, analyst, note, new)))
+    stated = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    numbers = {name: number for name, number in stated.items() if number is not None}
+    say("\n".join(change(_settings(ctx), numbers, study, analyst, note, new)))
 
 
 @budget_app.command()

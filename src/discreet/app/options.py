@@ -29,6 +29,7 @@ __all__ = [
     "OnServer",
     "Question",
     "Reporting",
+    "Rho",
     "RowLevel",
     "Source",
     "Study",
@@ -120,6 +121,9 @@ Question = Annotated[
     str, typer.Argument(help="The question in SQL; - reads it from standard input.", autocompletion=complete_table)
 ]
 Epsilon = Annotated[str | None, typer.Option("--epsilon", "-e", help="What it may cost.", metavar="NUMBER")]
+Rho = Annotated[
+    str | None, typer.Option("--rho", help="Under a budget in ρ, what it may cost of that.", metavar="NUMBER")
+]
 Error = Annotated[str | None, typer.Option("--error", help="Or how far counts and sums may be off.", metavar="NUMBER")]
 Study = Annotated[str | None, typer.Option(help="The study it is charged to.", metavar="NAME")]
 Analyst = Annotated[str | None, typer.Option(help="The analyst it is charged to.", metavar="NAME")]

@@ -9,7 +9,7 @@ from discreet.app.config.registration import put, sound
 from discreet.app.config.settings import Settings
 from discreet.app.config.toml import Number, rewritten
 from discreet.core.errors import InvalidArgument
-from discreet.core.losses import ApproxDP, PureDP
+from discreet.core.losses import ZCDP, ApproxDP, PureDP
 from discreet.ledger import Ledger
 from discreet.ledger.caps import names_in, nearest
 from discreet.ledger.encoding import Path, account_path, everywhere, shown
@@ -21,8 +21,7 @@ __all__ = ["amend", "answers"]
 
 def amend(
     settings: Settings,
-    epsilon: str,
-    delta: str | None,
+    numbers: Mapping[str, str],
     study: str | None,
     analyst: str | None,
     note: str = "",
@@ -30,22 +29,14 @@ def amend(
 ) -> list[str]:
     """Gives the data set, a study, or an analyst another budget; returns what is to be said of it.
 
-    `epsilon` and `delta` are numbers as text; an analyst without a study is capped over all studies; names that the
-    books do not know must be `new`; `note` says why, for the record.
+    `numbers` has epsilon and delta, or rho, as text; an analyst without a study is capped over all studies; names that
+    the books do not know must be `new`; `note` says why, for the record.
     """
-    numbers = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
-    budget: PureDP | ApproxDP
-    if isinstance(settings.budget, ApproxDP):
-        budget = ApproxDP(epsilon, settings.budget.delta if delta is None else delta)
-    elif delta is None:
-        budget = PureDP(epsilon)
-    else:
-        remedy = "leave it out: all answers so far were promised without a δ"
-        raise InvalidArgument("delta", delta, "absent where the budget is ε alone", remedy)
+    budget = _budget(settings.budget, numbers)
     own = study is None and analyst is None
     text = settings.path.read_bytes().decode()
     if own:
-        text = rewritten(text, {"budget": numbers})
+        text = rewritten(text, {"budget": {name: Number(number) for name, number in numbers.items()}})
         sound(settings.path, text)
     if not exists(settings.books):
         connect(**settings.arguments()).close()
@@ -70,12 +61,28 @@ def answers(settings: Settings, per: str | None, note: str = "") -> str:
     return "Stored answers are shared: a question that anybody asked before is free for all who may ask."
 
 
+def _budget(present: PureDP | ApproxDP | ZCDP, numbers: Mapping[str, str]) -> PureDP | ApproxDP | ZCDP:
+    """The new budget, in the definition of the present one."""
+    if isinstance(present, ZCDP):
+        if [*numbers] != ["rho"]:
+            raise InvalidArgument("budget", dict(numbers), "in ρ, as the data set's", "give --rho alone")
+        return ZCDP(numbers["rho"])
+    if "rho" in numbers:
+        raise InvalidArgument("rho", numbers["rho"], "absent where the budget is not in ρ", "give --epsilon")
+    if isinstance(present, ApproxDP):
+        return ApproxDP(numbers["epsilon"], numbers.get("delta", present.delta))
+    if "delta" in numbers:
+        remedy = "leave it out: all answers so far were promised without a δ"
+        raise InvalidArgument("delta", numbers["delta"], "absent where the budget is ε alone", remedy)
+    return PureDP(numbers["epsilon"])
+
+
 def _capped(
     ledger: Ledger,
     dataset: str,
     study: str | None,
     analyst: str | None,
-    budget: PureDP | ApproxDP,
+    budget: PureDP | ApproxDP | ZCDP,
     note: str,
     new: bool,
 ) -> Path:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.app.failures import FAILED
-from discreet.app.options import Json
+from discreet.app.options import Json, Rho
 
 if TYPE_CHECKING:
     from discreet.session.session import Session
@@ -26,7 +26,10 @@ __all__ = ["session"]
 def session(
     ctx: typer.Context,
     question: Annotated[list[str] | None, typer.Argument(help="Questions in SQL; without any, the usual ones.")] = None,
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="What each may cost.", metavar="NUMBER")] = "1",
+    epsilon: Annotated[
+        str | None, typer.Option("--epsilon", "-e", help="What each may cost; by default 1.", metavar="NUMBER")
+    ] = None,
+    rho: Rho = None,
     demo: Annotated[bool, typer.Option("--demo", help="The survey and questions of discreet demo.")] = False,
     runs: Annotated[int, typer.Option(min=0, help="Releases on each of two neighbours; 0 leaves them out.")] = 2000,
     confidence: Annotated[str, typer.Option(help="How sure bounds are.", metavar="NUMBER")] = "0.999999999",
@@ -41,7 +44,7 @@ def session(
     check_files({"html": html}, ())
     asked = question or (_demo_questions() if demo else None)
     with _opened(ctx, demo) as opened, telling("replaying") as heard:
-        terms: dict[str, Any] = {"epsilon": epsilon, "runs": runs, "confidence": confidence, "seed": seed}
+        terms: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "runs": runs, "confidence": confidence, "seed": seed}
         found = audit_session(opened, asked, **terms, progress=heard.hear)
     if html is not None:
         html.write_text(found.page(), encoding="utf-8")

@@ -10,6 +10,7 @@ from discreet.app.config.settings import Settings
 from discreet.app.output.outcome import MOST_MORE, Outcome, Priced
 from discreet.app.output.progress import waiting
 from discreet.core.exact import probability
+from discreet.core.losses import ZCDP
 from discreet.ledger import Ledger, Standing
 from discreet.ledger.encoding import events_from_plain
 from discreet.session.connect import connect
@@ -21,13 +22,19 @@ __all__ = ["Asking", "Bill", "ask", "billed", "price"]
 
 @dataclass(frozen=True)
 class Asking:
-    """A question, for an ε or for an error, and whose it is; numbers are texts."""
+    """A question, for an ε, a ρ or an error, and whose it is; numbers are texts."""
 
     text: str
     epsilon: str | None
     error: str | None
     study: str | None = None
     analyst: str | None = None
+    rho: str | None = None
+
+    @property
+    def price(self) -> dict[str, Any]:
+        """What it is asked for, as sessions take it."""
+        return {"epsilon": self.epsilon, "error": self.error, "rho": self.rho}
 
     def arguments(self, settings: Settings) -> dict[str, Any]:
         """What `connect` is called with."""
@@ -61,7 +68,7 @@ def ask(settings: Settings, asking: Asking, level: str) -> Outcome:
 
     def answered(session: Session) -> Answer:
         with waiting(None):
-            return session.sql(asking.text, epsilon=asking.epsilon, error=asking.error)
+            return session.sql(asking.text, **asking.price)
 
     bill = billed(settings, asking.arguments(settings), answered)
     return Outcome(bill.what, level, bill.free, bill.standing, bill.more)
@@ -82,7 +89,8 @@ def billed(settings: Settings, arguments: dict[str, Any], ask: Callable[[Session
 def price(settings: Settings, asking: Asking) -> Priced:
     """What the question would cost, from declared facts alone."""
     with connect(**asking.arguments(settings)) as session:
-        return Priced(session.price(asking.text, epsilon=asking.epsilon, error=asking.error))
+        nominal = isinstance(settings.budget, ZCDP) and asking.epsilon is None
+        return Priced(session.price(asking.text, **asking.price), nominal)
 
 
 def _tightest(standings: tuple[Standing, ...]) -> Standing:

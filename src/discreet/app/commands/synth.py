@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.app.options import Analyst, Epsilon, Json, Study, complete_table
+from discreet.app.options import Analyst, Epsilon, Json, Rho, Study, complete_table
 from discreet.app.output.printing import say
 from discreet.core.display.text import json_text
 
@@ -44,6 +44,7 @@ def synth(
         str, typer.Argument(help="The table, or a SELECT that lists columns.", autocompletion=complete_table)
     ],
     epsilon: Epsilon = None,
+    rho: Rho = None,
     columns: Annotated[list[str] | None, typer.Option(help="Only these columns.", metavar="A,B,…")] = None,
     workload: Workload = None,
     method: Annotated[
@@ -52,7 +53,7 @@ def synth(
     bins: Bins = None,
     max_rows: Annotated[int | None, typer.Option(min=1, help="The most rows a person weighs.")] = None,
     check: Annotated[
-        str, typer.Option(help="The part of ε that finds out how far off they are.", metavar="NUMBER")
+        str, typer.Option(help="The part of the price that finds out how far off they are.", metavar="NUMBER")
     ] = "0.1",
     rows: Annotated[int | None, typer.Option(min=1, help="How many; by default about as many as there are.")] = None,
     out: Annotated[Path | None, typer.Option(help="Where they go: .parquet or .csv.", metavar="FILE")] = None,
@@ -67,7 +68,7 @@ def synth(
     as_json: Json = False,
 ) -> None:
     """Make synthetic rows that nobody has, good for the counts you name; the same again is free."""
-    if epsilon is None:
+    if epsilon is None and rho is None:
         raise typer.BadParameter("say what it may cost", param_hint="--epsilon")
     if not price and (out is None or out.suffix not in KINDS):
         raise typer.BadParameter("name a file that ends in .parquet or .csv", param_hint="--out")
@@ -79,7 +80,8 @@ def synth(
 
     settings = Settings.read(find(Path.cwd(), ctx.meta["config"]))
     check_targets(settings, {"out": out, "report": report, "certificate": certificate})
-    wish = Wish(table, epsilon, columns or (), workload or (), method, bins or (), max_rows, check, study, analyst)
+    asked = (columns or (), workload or (), method, bins or (), max_rows, check, study, analyst)
+    wish = Wish(table, epsilon, *asked, rho)
     if price:
         quoted = priced(settings, wish)
         if as_json:

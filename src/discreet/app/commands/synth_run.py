@@ -38,7 +38,7 @@ class Wish:
     """What the command was told; numbers are texts."""
 
     table: str
-    epsilon: str
+    epsilon: str | None
     columns: Sequence[str]
     workload: Sequence[str]
     method: str | None
@@ -47,6 +47,7 @@ class Wish:
     check: str
     study: str | None
     analyst: str | None
+    rho: str | None = None
 
     @property
     def what(self) -> str:
@@ -64,6 +65,7 @@ class Wish:
         """What a session is asked with, besides the table."""
         return {
             "epsilon": self.epsilon,
+            "rho": self.rho,
             "workload": queries(self.workload) if self.workload else None,
             "method": self.method,
             "bins": bins(self.bins) if self.bins else None,
@@ -161,7 +163,7 @@ def made(settings: Settings, wish: Wish, rows: int | None, compare: str | None) 
 def priced(settings: Settings, wish: Wish) -> Priced:
     """What it would cost, from declared facts alone."""
     with connect(**wish.arguments(settings)) as session:
-        return Priced(session.price(SyntheticRows(wish.what, **wish.options())))
+        return Priced(session.price(SyntheticRows(wish.what, **wish.options())), wish.epsilon is None)
 
 
 def bins(texts: Iterable[str]) -> dict[str, int | list[str]]:

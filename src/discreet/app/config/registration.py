@@ -125,13 +125,13 @@ def _typed(table: Table, name: str, texts: Sequence[str]) -> list[Any]:
 
 def create(
     folder: Path,
-    epsilon: str,
-    delta: str | None,
+    budget: Mapping[str, str],
     table: NewTable | None,
     public: Sequence[str] = (),
     others: Mapping[str, str | None] | None = None,
 ) -> Path:
-    """Writes the file anew; `others` are its plain keys, such as ledger, study and analyst."""
+    """Writes the file anew; `budget` has its numbers by name, as text, and `others` the plain keys of the file, such as
+    ledger, study and analyst."""
     path = folder / FILE
     if path.exists():
         raise InvalidArgument("config", str(path), "absent", "edit it, or add tables with discreet add")
@@ -140,7 +140,7 @@ def create(
         found["ledger"] = known_place("ledger", found["ledger"], "postgresql", "postgres", "words")
     if keeps_books(found.get("ledger")):
         open_to_all("ledger", found["ledger"])
-    found["budget"] = {"epsilon": Number(epsilon)} | ({} if delta is None else {"delta": Number(delta)})
+    found["budget"] = {name: Number(text) for name, text in budget.items()}
     tables = {} if table is None else {table.title(): table.record(folder)}
     server = table.source if table is not None and is_on_server(table.source) else None
     for name, source in pairs("public", public).items():

@@ -338,9 +338,14 @@ def _ledger(found: Mapping[str, Any], path: Path, first: Described | None) -> st
 
 
 def _budget(found: Any) -> PureDP | ApproxDP | ZCDP:
-    if not isinstance(found, Mapping) or "epsilon" not in found:
-        raise InvalidArgument("budget", found, "stated", "write [budget] with epsilon, and with delta for (ε, δ)")
-    _known("budget", found, {"epsilon", "delta"})
+    if not isinstance(found, Mapping) or not {"epsilon", "rho"} & {*found}:
+        remedy = "write [budget] with epsilon, and with delta for (ε, δ); or with rho for zCDP"
+        raise InvalidArgument("budget", found, "stated", remedy)
+    _known("budget", found, {"epsilon", "delta", "rho"})
+    if "rho" in found:
+        if len(found) > 1:
+            raise InvalidArgument("budget", found, "in one definition", "write epsilon (and delta), or rho alone")
+        return ZCDP(_number("budget.rho", found["rho"]))
     epsilon = _number("budget.epsilon", found["epsilon"])
     return PureDP(epsilon) if "delta" not in found else ApproxDP(epsilon, _number("budget.delta", found["delta"]))
 

@@ -106,6 +106,8 @@ class Priced:
     """A quote, as it is shown."""
 
     quote: Quote
+    nominal: bool = False
+    """Whether its ε only plans noise, under a budget in ρ, and is nothing that was asked for or charged."""
 
     @property
     def words(self) -> list[str]:
@@ -116,7 +118,7 @@ class Priced:
         """The price for JSON."""
         errors = [{name: plain(value) for name, value in asdict(error).items()} for error in self.quote.errors]
         return {
-            "epsilon": rational(self.quote.epsilon),
+            "epsilon": None if self.nominal else rational(self.quote.epsilon),
             "loss": loss_record(self.quote.loss),
             "fits": self.quote.fits,
             "stored": self.quote.stored,

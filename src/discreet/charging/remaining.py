@@ -21,9 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.accounting.budgets import gaussian_event, loss_of
+from discreet.accounting.budgets import COORDINATES, SENSITIVITY, gaussian_event, loss_of
+from discreet.accounting.zcdp import pure_rho
 from discreet.core.events import Gaussian, Pure
 from discreet.core.losses import ZCDP, ApproxDP, Budget, PureDP, zero
+from discreet.core.rounding import sqrt_down
 from discreet.ledger import Ledger
 
 __all__ = ["remaining", "spent"]
@@ -44,17 +46,33 @@ def remaining(ledger: Ledger, account: tuple[str, ...], budget: Budget) -> Budge
     """The most that one more question may cost; several smaller ones may cost more together."""
     room = ledger.remaining(account)
     if isinstance(budget, PureDP | ZCDP):
-        limits = [standing.budget for standing in ledger.standing(account) if standing.budget is not None]
-        if isinstance(room, type(budget)) and all(isinstance(limit, type(budget)) for limit in limits):
+        limits = {type(standing.budget) for standing in ledger.standing(account) if standing.budget is not None}
+        if isinstance(room, type(budget)) and limits == {type(budget)}:
             return room
-    if isinstance(budget, ZCDP):
-        return ZCDP(_most(budget.rho, Fraction(0), lambda rho: ledger.fits(account, Gaussian(1 / rho, Fraction(2), 1))))
+        if isinstance(budget, ZCDP):
+            found = _most_pure if PureDP in limits else _most_noisy
+            return ZCDP(found(ledger, account, budget))
     if isinstance(budget, PureDP):
         return PureDP(_most(budget.epsilon, Fraction(0), lambda epsilon: ledger.fits(account, Pure(epsilon))))
     surely = room.epsilon if isinstance(room, ApproxDP) else Fraction(0)
     delta = budget.delta
     most = _most(budget.epsilon, surely, lambda epsilon: ledger.fits(account, gaussian_event(epsilon, delta)))
     return ApproxDP(max(surely, most), delta)
+
+
+def _most_noisy(ledger: Ledger, account: tuple[str, ...], budget: ZCDP) -> Fraction:
+    """The largest ρ of Gaussian noise, as in SQL, that fits."""
+
+    def fits(rho: Fraction) -> bool:
+        return ledger.fits(account, Gaussian(SENSITIVITY**2 / (2 * rho), Fraction(SENSITIVITY**2), COORDINATES))
+
+    return _most(budget.rho, Fraction(0), fits)
+
+
+def _most_pure(ledger: Ledger, account: tuple[str, ...], budget: ZCDP) -> Fraction:
+    """The ρ of the largest pure loss that fits, where a cap without a δ allows no other."""
+    found = _most(budget.rho, Fraction(0), lambda rho: ledger.fits(account, Pure(sqrt_down(2 * rho))))
+    return pure_rho(sqrt_down(2 * found))
 
 
 def _most(whole: Fraction, surely: Fraction, fits: Callable[[Fraction], bool]) -> Fraction:

@@ -29,7 +29,7 @@ from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer, plan_of
 from discreet.sql.catalog import Catalog
 
-__all__ = ["alike", "answered", "check_record", "opened", "same_plan"]
+__all__ = ["alike", "answered", "check_record", "opened", "put", "same_plan"]
 
 NAMED = {"integer": {"int"}, "real": {"float", "int"}, "boolean": {"bool"}, "text": {"str"}, "date": {"date"}}
 NAMED |= {"timestamp": {"datetime"}}
@@ -124,6 +124,12 @@ def same_plan(planned: Asked, theirs: Asked) -> None:
         raise CheckFailed("plan", "neighbours differ in their events")
 
 
+def put(session: Session, question: SQL, entropy: Entropy | None = None) -> Answer:
+    """The answer to a question, as analysts ask it."""
+    price: dict[str, Any] = {"epsilon": question.epsilon, "rho": question.rho}
+    return session.sql(question.text, **price, test_entropy=entropy)
+
+
 def answered(
     session: Session, question: SQL, entropy: Entropy, events: Sequence[Event] | None, known: bool = False
 ) -> Answer | DiscreetError:
@@ -139,7 +145,7 @@ def answered(
     assert isinstance(engine, WatchedDuckDB)
     with engine.watched(lambda: stood.append([entry.content for entry in ledger.entries(head)])):
         try:
-            outcome = session.ask(question, test_entropy=entropy)
+            outcome = put(session, question, entropy)
         except AnswerFailed:
             raise CheckFailed("shape", "the engine failed") from None
         except DiscreetError as error:

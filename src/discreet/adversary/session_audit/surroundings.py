@@ -19,7 +19,7 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from discreet.adversary.session_audit.replay import WatchedDuckDB
+from discreet.adversary.session_audit.replay import WatchedDuckDB, put
 from discreet.adversary.session_audit.sensitivity import CheckFailed
 from discreet.charging.purchase import Listener
 from discreet.core.errors import DiscreetError, EngineUnavailable
@@ -41,7 +41,7 @@ def check_errors(sessions: Sequence[Session], question: SQL) -> None:
         engine = _engine(session)
         with engine.failing(MARK):
             try:
-                session.ask(question)
+                put(session, question)
             except DiscreetError as error:
                 outcomes.append((type(error).__name__, str(error)))
                 if MARK in "".join(traceback.format_exception(error)) or error.__cause__ is not None:
@@ -60,7 +60,7 @@ def check_sources(session: Session, question: SQL) -> None:
     head, run = ledger.head().sequence, len(engine.statements)
     with engine.changed():
         try:
-            session.ask(question)
+            put(session, question)
         except EngineUnavailable:
             pass
         except DiscreetError as error:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -222,3 +223,37 @@ def test_the_page_stands_alone_and_says_what_was_found():
     assert "<b>" not in page
     assert "Trade-off" in page
     assert found.as_record()["questions"][0]["passed"]
+
+
+def test_a_session_in_rho_is_audited_with_gaussian_noise_and_its_faults_are_found():
+    budget = dc.ZCDP(1)
+    facts: dict[str, Any] = {"values": {"city": ["Oslo", "Rome"]}, "bounds": {"cost": (0, 10)}, "max_rows": 4}
+
+    def found(runs: int = 0, **price: Any) -> Any:
+        with dc.connect(ROWS, unit=dc.User("who"), budget=budget, table="visits", **facts) as session:
+            [one] = audit_session(session, [SEVERAL], runs=runs, profiles=("most",), **price).questions
+        return one
+
+    honest = found(rho="0.5", runs=2000)
+    assert honest.passed, honest.faults
+    assert honest.strain > 0.9
+    assert honest.loss == honest.audit.claim
+    assert Fraction(49, 100) < honest.loss.rho <= Fraction(1, 2)
+    assert found(epsilon="0.5").passed
+
+    def faint(sigma: Fraction, size: int, *, entropy: Any) -> Any:
+        return honest_noise(max(sigma / 20, Fraction(1)), size, entropy=entropy)
+
+    honest_noise = measurement.discrete_gaussian
+    with patch.object(measurement, "discrete_gaussian", faint):
+        caught = found(rho="0.5", runs=2000)
+    assert not caught.passed
+    assert caught.audit.refuted
+    for epsilon, rho in ((1, "0.5"), (None, 0)):
+        with pytest.raises(InvalidArgument, match="rho"):
+            found(epsilon=epsilon, rho=rho)
+
+
+def test_rho_is_for_sessions_in_rho():
+    with opened() as session, pytest.raises(InvalidArgument, match="not in ρ"):
+        audit_session(session, [COUNTS], rho="0.5", runs=0)

@@ -126,7 +126,7 @@ def same_plan(planned: Asked, theirs: Asked) -> None:
 
 def put(session: Session, question: SQL, entropy: Entropy | None = None) -> Answer:
     """The answer to a question, as analysts ask it."""
-    price: dict[str, Any] = {"epsilon": question.epsilon, "rho": question.rho}
+    price: dict[str, Any] = {"epsilon": question.epsilon} if question.rho is None else {"rho": question.rho}
     return session.sql(question.text, **price, test_entropy=entropy)
 
 

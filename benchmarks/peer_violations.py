@@ -34,7 +34,9 @@ package = types.ModuleType("diffprivlib")
 package.__path__ = [sys.argv[1] + "/diffprivlib"]
 sys.modules["diffprivlib"] = package
 """
-LAPLACE = DIFFPRIVLIB + """
+LAPLACE = (
+    DIFFPRIVLIB
+    + """
 from diffprivlib.mechanisms import Laplace
 try:
     mechanism = Laplace(epsilon=1, sensitivity=1)
@@ -43,6 +45,7 @@ except TypeError:
 for line in sys.stdin:
     print(float(mechanism.randomise(json.loads(line))))
 """
+)
 OPENDP = """
 import json, sys
 sys.path.insert(0, sys.argv[1])

@@ -113,9 +113,7 @@ def statistics(generator: np.random.Generator) -> None:
         "heavy ties": (lambda: np.round(generator.normal(40, 5, ROWS)), 0, 120),
         "bimodal": (lambda: generator.normal(generator.choice([-5, 5], ROWS), 1), -20, 20),
     }
-    print(
-        f"ranges and trimmed means of {ROWS:,} values, ε = {EPSILON}, {REPEATED} runs: mean error in % of the range"
-    )
+    print(f"ranges and trimmed means of {ROWS:,} values, ε = {EPSILON}, {REPEATED} runs: mean error in % of the range")
     for name, (sample, low, high) in cases.items():
         data = sample()
         bounds, entropy = Bounds(low, high), Entropy.for_tests(0)

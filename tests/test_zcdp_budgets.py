@@ -25,7 +25,7 @@ from discreet.charging.certificate import verify
 from discreet.core.events import Composed, Event, Gaussian, Laplace, from_json
 from discreet.ledger import Ledger
 from discreet.session.session import Session
-from discreet.sql.measuring import measurement
+from discreet.sql.measuring import run
 from discreet.sql.measuring.measurement import Measurement
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
@@ -324,9 +324,9 @@ def laplace() -> Iterator[None]:
     """Laplace noise of the same deviation."""
 
     def drawn(sigma: Fraction, size: int, *, entropy: Any) -> Any:
-        return measurement.discrete_laplace(sigma * Fraction(70_711, 100_000), size, entropy=entropy)
+        return run.discrete_laplace(sigma * Fraction(70_711, 100_000), size, entropy=entropy)
 
-    with patch.object(measurement, "discrete_gaussian", drawn):
+    with patch.object(run, "discrete_gaussian", drawn):
         yield
 
 

@@ -244,8 +244,8 @@ def test_a_session_in_rho_is_audited_with_gaussian_noise_and_its_faults_are_foun
     def faint(sigma: Fraction, size: int, *, entropy: Any) -> Any:
         return honest_noise(max(sigma / 20, Fraction(1)), size, entropy=entropy)
 
-    honest_noise = measurement.discrete_gaussian
-    with patch.object(measurement, "discrete_gaussian", faint):
+    honest_noise = run.discrete_gaussian
+    with patch.object(run, "discrete_gaussian", faint):
         caught = found(rho="0.5", runs=2000)
     assert not caught.passed
     assert caught.audit.refuted

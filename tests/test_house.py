@@ -29,7 +29,7 @@ ALLOWED = {
     "charging": {"core", "noise", "accounting", "ledger", "sql", "engines"},
     "synthesis": {"core", "noise", "accounting", "mechanisms", "sql", "synopses", "engines", "charging"},
     "estimation": {"core", "noise", "accounting", "robust", "sql", "engines", "charging"},
-    "session": {"core", "noise", "accounting", "robust", "sql", "engines", "ledger", "charging"}
+    "session": {"core", "noise", "accounting", "mechanisms", "robust", "sql", "engines", "ledger", "charging"}
     | {"synthesis", "estimation"},
     "app": {"core", "sql", "engines", "ledger", "charging", "session", "samples", "synthesis", "adversary"},
 }
@@ -166,6 +166,7 @@ def test_public_names_are_these() -> None:
         "LedgerDamaged",
         "LedgerUnavailable",
         "Mechanism",
+        "MechanismRelease",
         "NotAccountable",
         "Private",
         "PureDP",
@@ -174,6 +175,7 @@ def test_public_names_are_these() -> None:
         "Release",
         "RenyiDP",
         "Row",
+        "RunMechanism",
         "Session",
         "StreamEnded",
         "Synthesis",

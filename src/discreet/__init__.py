@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from discreet.estimation.result import Estimation
     from discreet.ledger.errors import LedgerDamaged, LedgerUnavailable, StreamEnded
     from discreet.session.connect import Private, connect
+    from discreet.session.mechanism_run import MechanismRelease, RunMechanism
     from discreet.session.session import Session
     from discreet.session.sql import SQL
     from discreet.sql.answers.answer import Answer
@@ -66,6 +67,7 @@ _HOMES = {
     "estimation.result": ("Estimation",),
     "ledger.errors": ("LedgerDamaged", "LedgerUnavailable", "StreamEnded"),
     "session.connect": ("Private", "connect"),
+    "session.mechanism_run": ("MechanismRelease", "RunMechanism"),
     "session.session": ("Session",),
     "session.sql": ("SQL",),
     "sql.answers.answer": ("Answer",),
@@ -95,6 +97,7 @@ __all__ = [
     "LedgerDamaged",
     "LedgerUnavailable",
     "Mechanism",
+    "MechanismRelease",
     "NotAccountable",
     "Private",
     "PureDP",
@@ -103,6 +106,7 @@ __all__ = [
     "Release",
     "RenyiDP",
     "Row",
+    "RunMechanism",
     "Session",
     "StreamEnded",
     "Synthesis",

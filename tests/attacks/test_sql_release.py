@@ -29,6 +29,7 @@ from tests.sql import faults as planted
 import discreet as dc
 from discreet.accounting import account
 from discreet.core.events import Composed
+from discreet.mechanisms import Laplace
 from discreet.noise import Entropy
 from discreet.session.session import Session
 from discreet.session.sql import SQL
@@ -296,3 +297,18 @@ def test_certificates_and_books_hold_nothing_but_what_was_released(tmp_path: Pat
         assert secret not in str(answer) + repr(answer) + answer._repr_html_()
     for path in tmp_path.iterdir():
         assert secret.encode() not in path.read_bytes()
+
+
+@attack(6, 15, 37, finds=[sql_faults.sensitivities_believed])
+def test_a_mechanism_with_noise_for_less_than_counts_move_is_not_run_on_them() -> None:
+    """Half a row in ℓ1, and one row where a row is replaced or is in two tables."""
+    rows = {"city": ["Bern"] * 60 + ["Oslo"] * 40}
+    both = "SELECT COUNT(*) AS n FROM (SELECT city FROM t UNION ALL SELECT city FROM again)"
+    for mechanism, unit, text in (
+        (Laplace.for_epsilon(1, "0.5", real=True), dc.Row(), "SELECT COUNT(*) AS n FROM t"),
+        (Laplace.for_epsilon(1), dc.Row(neighbours="replace"), "SELECT COUNT(*) AS n FROM t"),
+        (Laplace.for_epsilon(1), dc.Row(), both),
+    ):
+        terms: dict[str, Any] = {"unit": unit, "budget": dc.PureDP(9), "table": "t", "private": {"again": rows}}
+        with dc.connect(rows, **terms) as session, pytest.raises(dc.InvalidArgument, match="which is how far"):
+            session.release(mechanism, text)

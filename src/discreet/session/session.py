@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from discreet.estimation.request import Ends
     from discreet.estimation.result import Estimation
     from discreet.robust.sandbox.workers import Form, Limits
+    from discreet.session.mechanism_run import MechanismRelease
     from discreet.synthesis.columns import Bins
     from discreet.synthesis.request import Wanted
     from discreet.synthesis.result import Synthesis
@@ -319,6 +320,24 @@ class Session:
         asked = (bounds, values, blocks, rounds, method, default, form, limits)
         question = Estimate(function, what, epsilon, *asked)
         return self.ask(question, progress=progress, test_entropy=test_entropy)
+
+    def release(
+        self,
+        mechanism: Any,
+        data: Any,
+        *,
+        about: str = "",
+        test_entropy: Entropy | None = None,
+    ) -> MechanismRelease:
+        """What a mechanism of the library releases, charged through the session, each time it is asked.
+
+        `data` is what the mechanism takes, computed by the caller, who vouches that it moves between neighbours by no
+        more than the mechanism's sensitivity; `about` says for the books what it is. Or it is a question in SQL that
+        counts rows of listed groups, where every row is a unit: then the sensitivity is checked.
+        """
+        from discreet.session.mechanism_run import RunMechanism
+
+        return self.ask(RunMechanism(mechanism, data, about), test_entropy=test_entropy)
 
     def public_columns(self, table: str, names: Sequence[str]) -> dict[str, list[Any]]:
         """Columns of a table that protects nobody, as they are."""

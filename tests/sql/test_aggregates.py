@@ -85,3 +85,10 @@ def test_quantiles_at_the_ends_are_the_least_and_the_largest() -> None:
 def test_what_is_stored_keeps_its_texts_and_numbers() -> None:
     assert [str(kind) for kind in Sum] == ["rows", "present", "units", "raw", "centred", "squares"]
     assert [int(weighing) for weighing in Weighing] == [0, 1, 2]
+
+
+def test_the_widest_bounds_have_ends() -> None:
+    for bounds in (Bounds(-(2**1000), 2**1000), Bounds(0, 1e200)):
+        found = ends_of(bounds)
+        assert (found.lower, found.upper) == (float(bounds.lower), float(bounds.upper))
+        assert found.variance == math.inf

@@ -22,7 +22,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, inf
 
 import numpy as np
 
@@ -50,6 +50,8 @@ LEAST = -900
 NARROW = 1 << 16
 """Bounds this much farther from zero than they are wide leave doubles too few digits to prove the rounding."""
 LARGEST = sys.float_info.max
+SQUARED = 2.0**511
+"""What is below has a square that is a double."""
 
 
 @dataclass(frozen=True)
@@ -234,9 +236,9 @@ def ends_of(bounds: Bounds | None) -> Ends:
     """What bounds say in doubles; of what needs none, nothing."""
     if bounds is None:
         return Ends(0.0, 0.0, 0.0, 0.0)
-    width = float(bounds.width)
-    middle = float(bounds.lower + bounds.upper) / 2
-    return Ends(float(bounds.lower), float(bounds.upper), middle, width, width**2 / 2)
+    width, middle = float(bounds.width), float(bounds.lower + bounds.upper) / 2
+    variance = width**2 / 2 if width < SQUARED else inf
+    return Ends(float(bounds.lower), float(bounds.upper), middle, width, variance)
 
 
 def _needs(measure: Measure, averaged: bool, apart: bool) -> tuple[Statistic, ...]:

@@ -1,10 +1,11 @@
 """What a question is, whatever its kind: something that a session can price, charge, run once, store and certify.
 
-A kind of question is a subclass of three classes, in one file:
+A kind of question is one file with three classes, a subclass of each of these:
 
 - `Question` is what the analyst writes: plain arguments, with no session in sight. `bind` gives it one.
 - `Bound` is the question within a session. Its `identity` is what was asked and declared, one text for one question;
-  under it the outcome is stored and found again, before anything is planned.
+  under it the outcome is stored and found again, before anything is planned. A kind whose every asking is to be
+  charged, as that of a function which may draw by itself, puts a drawn number into its identity.
 - `Plan` has everything decided before data is touched: the events, so the loss, and what will be run. `run` is called
   once, after the charge, and its bytes are stored; `read` makes of stored bytes what the analyst sees.
 
@@ -14,8 +15,9 @@ Everything else comes from declared facts. `Session.price` and `Session.ask` do 
 A question may live long, as a stream does: its plan is a `LongPlan`. It is charged once, when it is asked, for a number
 of further releases. Each of these is asked as `Step(question, number)`, in order, costs nothing more, and is stored
 under an entry that names the one that paid. The guarantee rests then on `run` and all calls of `run_step` together:
-given the events, the sequence of their outcomes must be a release with no larger loss than theirs. What one step must
-know of the ones before is in what they stored (`charging/steps.py`).
+given the events, the sequence of all that is shown must be a release with no larger loss than theirs. What one step
+must know of the ones before is in what they stored, beside what `read_step` shows; the books are the steward's, as the
+data is (`charging/steps.py`). Whoever asks calls the steps, when they like. A step that failed is the last one.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class Plan(ABC, Generic[Result]):
     @property
     @abstractmethod
     def epsilon(self) -> Fraction:
-        """What to give for this price."""
+        """The ε that whoever asks gives, or would give, to be charged this loss; 0 where no ε is given."""
 
     @property
     @abstractmethod
@@ -134,7 +136,8 @@ class Plan(ABC, Generic[Result]):
         """Refuse what the engine cannot run, before anything is charged."""
 
     def ready(self) -> AbstractContextManager[Run]:
-        """What runs, with whatever it needs open: entered before the charge, left after the run."""
+        """What runs, with whatever it needs open. It is entered before the charge, so it reads no rows; it is left
+        after the run."""
         return nullcontext(self.run)
 
     @abstractmethod

@@ -129,15 +129,21 @@ class Engine(ABC):
 
     @abstractmethod
     def sources(self, table: str) -> tuple[str, ...]:
-        """What the books know it by: itself, then what it reads; the least is its identity."""
+        """What the books know the table by: its own address first, then those of the tables that it reads, if it is a
+        view. Each is a text such as `postgresql:…/schema.table`; the first of them in the order of texts is its
+        `identity`."""
 
     @abstractmethod
     def claims(self, table: str, known: Iterable[str], public: Iterable[str]) -> list[str]:
-        """The sources that a table is, at least one: first those `known` to some books that hold some of its rows.
-        What a view reads of `public` tables is nobody's."""
+        """The sources whose budget a question about the table spends, at least one.
+
+        Those that the books know already, given as `known`, come first: a view of `visits`, whose budget is open, is
+        charged to that. What a view reads of `public` tables belongs to nobody and is left out.
+        """
 
     def shared_sources(self, table: str) -> tuple[str, ...]:
-        """Its sources, where its books may be those of others beside it that `definition` does not tell from it."""
+        """Its sources, where tables beside it may have the same books and the same `definition`, as files of one folder
+        do; then a stored answer must name the source. Empty otherwise."""
         return ()
 
     def unseen(self, table: str) -> tuple[str, ...]:

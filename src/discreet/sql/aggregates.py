@@ -3,7 +3,9 @@ follow from them, how far off to expect it, its words.
 
 A sum over rows is one of few kinds (`Sum`). An aggregate either has its value from sums that get noise, or is drawn
 from the rows of a group by rank (`measuring/quantiles.py`), or chosen among its values (`measuring/modes.py`). To add
-one, add its record here; if it needs a sum or a draw of a new kind, add that, with its law.
+one, add its record here, and how it is written to `parsing/aggregates.py`. If it needs a sum of a new kind, `Sum` gets
+a member, `bounding/sums.py` how far a row moves it, and `statement/layout.py` the expression that is added up; a new
+kind of draw has a file in `measuring/`. CONTRIBUTING.md walks through it.
 
 >>> AVG = AGGREGATES["avg"]
 >>> [(part.sum.value, part.of_mean) for part in AVG.needs(Use(of_column=True, averaged=True, apart=True))]
@@ -280,7 +282,8 @@ def _widest_variance(bounds: Bounds | None) -> Interval | None:
 
 @dataclass(frozen=True)
 class Aggregation:
-    """One aggregate. Its value is from sums that it `needs`, or drawn by rank, or chosen."""
+    """One aggregate. Its value follows from sums that it `needs`; or it is drawn by `rank`, or chosen (`is_chosen`); or
+    it exists in subqueries of one unit's own rows alone, and has none of the three."""
 
     words: str
     """In charts."""
@@ -289,7 +292,7 @@ class Aggregation:
     needs: Callable[[Use], tuple[Part, ...]] | None = None
     value: Value = _first
     limits: Callable[[Ends], tuple[float, float]] = _not_negative
-    """Where its value can lie, whatever the rows."""
+    """Where a value that follows from sums can lie, whatever the rows."""
     error: Callable[[Sequence[float], Ends], float] = _error_of_first
     """The mean absolute error, from those of its sums; for means, times the number of rows."""
     rank: Callable[[Fraction | None], tuple[RankKind, Fraction]] | None = None
@@ -319,7 +322,7 @@ class Aggregation:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether it is drawn from the order or the counts of values, and not computed from sums."""
+        """Whether it is not computed from sums: drawn by rank, chosen among values, or of one unit's own rows alone."""
         return self.needs is None
 
     @property
@@ -329,7 +332,7 @@ class Aggregation:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether its value lies where the bounds of the argument say."""
+        """Whether its value lies within bounds that follow from those of the argument."""
         return self.is_ranked or self.limits is _within
 
 

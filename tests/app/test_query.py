@@ -143,7 +143,7 @@ def test_a_price_costs_nothing_and_touches_nothing(run: Commands) -> None:
 
 def test_explain_prints_the_statement_and_spends_nothing(run: Commands) -> None:
     said = run("query", COUNT, "-e", "0.5", "--explain").stdout
-    assert said.startswith("WITH r AS")
+    assert said.startswith("WITH bounded_rows AS")
     assert run("price", COUNT, "-e", "0.5", "--explain").stdout == said
     assert run.json("query", COUNT, "-e", "0.5", "--explain")["statement"] == said.strip()
     assert run("price", COUNT, "-e", "0.5").stdout

@@ -152,7 +152,7 @@ def test_no_arm_fails_on_snowflake_whether_it_is_taken_or_not(write: Callable[..
 def test_only_snowflake_may_compute_arms_that_it_does_not_take() -> None:
     assert [name for name in WAREHOUSES if WarehouseDialect(WAREHOUSES[name]).eager] == ["snowflake"]
     sent = (FIXTURES / "snowflake.sql").read_text()
-    assert "FLOOR(LEAST(GREATEST(a0, " in sent
+    assert "FLOOR(LEAST(GREATEST(argument_0, " in sent
     assert not re.search(r"FLOOR\(\(?a\d", sent)
 
 

@@ -4,7 +4,7 @@ that analysts wrote to be taken for ours run as any others."""
 import random
 from collections import Counter
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -18,10 +18,12 @@ from discreet.core.errors import InvalidArgument
 from discreet.session.session import Session
 from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table, folded
+from discreet.sql.statement.naming import ONCE, SUBQUERY, JoinNames, StatementNames
 
 STEWARDS = ("visits", *VISITS, "codes", *CODES)
 PLAIN = [f"name{number}" for number in range(ROOM)]
-OURS = (*"rpqshilubgwxzfnteovm", "k0", "x0", "c0", "a0", "once")
+WORDS = [field.name for words in (StatementNames, JoinNames) for field in fields(words)]
+OURS = (*WORDS, *(f"{word}_{place}" for word in WORDS for place in range(2)), SUBQUERY, ONCE)
 WORLDS = {"duckdb": whole_or_share(40, 8), "postgres": whole_or_share(12, 3), "spark": whole_or_share(6, 1)}
 ROWS = 60
 

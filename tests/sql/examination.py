@@ -30,8 +30,8 @@ from discreet.session.sql import SQL
 from discreet.sql.answers.answer import Answer
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.measuring.modes import Mode
-from discreet.sql.statement.builder import only_listed
 from discreet.sql.statement.results import Groups
+from discreet.sql.statement.rows import only_listed
 
 Check = Literal["plan", "session", "movement", "totals"]
 CHECKS: tuple[Check, ...] = ("session", "movement", "totals")

@@ -51,7 +51,7 @@ def _rewritten(change: Callable[[str], str]) -> Any:
 
 def norm_forgets_groups() -> Any:
     """The largest group stands for all of a unit's groups."""
-    return _rewritten(lambda text: text.replace("SUM(CAST(n AS DOUBLE)", "MAX(CAST(n AS DOUBLE)"))
+    return _rewritten(lambda text: text.replace("SUM(CAST(group_rows AS DOUBLE)", "MAX(CAST(group_rows AS DOUBLE)"))
 
 
 def values_not_clipped() -> Any:
@@ -67,7 +67,7 @@ def values_not_clipped() -> Any:
 def _behind_rows(change: str) -> Any:
     class Changed(Selection):
         def select(self, relation: Relation, used: frozenset[str] | None = None) -> str:
-            return f"SELECT * FROM ({Selection(self.dialect).select(relation, used)}) AS i {change}"
+            return f"SELECT * FROM ({Selection(self.dialect).select(relation, used)}) AS subquery {change}"
 
     return patch.object(statement, "Selection", Changed)
 

@@ -14,6 +14,17 @@ ODD = (
     *("select", "from", "order", "user", "end", "null", "true", "count", "sum", "left", "rowid", "ctid", "_metadata"),
     *("a b", "a.b", 'a"b', "a`b", "a'b", "a\\b", "a;--", "/*", "é", "É", "k", "ſ", "ı", "İ", "١", "v١", "𝐯1", "v₁"),
     *("released", "one", "once", "i", "l", "r", "s", "h", "w", "v", "V1", "vv1", "v", "v1", "v2", "v3", "v10", "VV2"),
+    *(
+        "unit",
+        "units",
+        "bounded_rows",
+        "group_key_0",
+        "row_parts_1",
+        "subquery",
+        "left_rows",
+        "joined_rows",
+        "per_unit",
+    ),
     *("x" * 64, "x" * 63 + "y", "x" * 70, "é" * 40, "é" * 41),
 )
 """Names of ours as they are or were, in any case and in letters that some engines take for others; words of SQL;

@@ -4,16 +4,19 @@ An analyst's names change nothing in a statement, on any engine; a steward's cha
 (`tests/engines/test_names.py`).
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
+import duckdb
 import pytest
 import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from tests.soak import whole_or_share
 from tests.sql.hostile import CODES, ODD, QUESTIONS, ROOM, VISITS, asked, catalog, distinct, identifiers
 
@@ -29,8 +32,19 @@ from discreet.session.session import Session
 from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table, folded
 from discreet.sql.plan import Ref, Scan
+from discreet.sql.statement.clauses import WithQuery, aliased
 from discreet.sql.statement.dialect import DUCKDB
-from discreet.sql.statement.naming import Name, Names, check_names, renamed
+from discreet.sql.statement.naming import (
+    ONCE,
+    SUBQUERY,
+    JoinNames,
+    Name,
+    Names,
+    StatementNames,
+    apart_from,
+    check_names,
+    renamed,
+)
 from discreet.sql.statement.selection import Selection, text_of
 from discreet.synthesis.question import SyntheticRows
 
@@ -154,17 +168,16 @@ def test_a_statement_has_a_stewards_names_only_where_a_table_is_scanned(ours: li
         statement = SQL(asked(question, PLAIN, stewards), 1).bind(made._context).plan().decided.statement
     tree = sqlglot.parse_one(statement, dialect="duckdb")
     scanned = stewards if "{codes}" in question else stewards[: 1 + len(VISITS)]
-    theirs = {folded(name) for name in scanned}
-    for select in tree.find_all(exp.Select):
-        source = select.args.get("from_")
+    # Nothing is ever qualified by the name of a subquery.
+    theirs = {folded(name) for name in scanned} - {SUBQUERY}
+    assert not [column for column in tree.find_all(exp.Column) if column.table == SUBQUERY]
+    for name in tree.find_all(exp.Identifier):
+        source = name.parent_select.args.get("from_") if name.parent_select else None
         scans = source is not None and isinstance(source.this, exp.Table) and source.this.this.quoted
-        for column in select.find_all(exp.Column, exp.Alias) if not scans else ():
-            inside = column.find_ancestor(exp.Select)
-            if inside is select and isinstance(column, exp.Column) and column.this.quoted:
-                assert folded(column.name) not in theirs
-        for alias in select.expressions:
-            if isinstance(alias, exp.Alias) and alias.args["alias"].quoted:
-                assert folded(alias.alias) not in theirs
+        assert folded(name.name) not in theirs or (scans and name.quoted), name
+    aliases = [alias for alias in tree.find_all(exp.Alias, exp.TableAlias) if alias.name]
+    assert aliases
+    assert not theirs & {folded(alias.name) for alias in aliases}
 
 
 def test_names_of_ours_are_none_of_a_tables_in_any_case_or_letters() -> None:
@@ -174,11 +187,68 @@ def test_names_of_ours_are_none_of_a_tables_in_any_case_or_letters() -> None:
     assert Names(["visits", "w1", "v1x"]).new() == "v1"
 
 
+SNOWFLAKE = (
+    "account all alter and any as between by case cast check column connect connection constraint create cross current"
+    " current_date current_time current_timestamp current_user database delete distinct drop else exists false"
+    " following for from full grant group gscluster having ilike in increment inner insert intersect into is issue join"
+    " lateral left like localtime localtimestamp minus natural not null of on or order organization qualify regexp"
+    " revoke right rlike row rows sample schema select set some start table tablesample then to trigger true try_cast"
+    " union unique update using values view when whenever where with"
+)
+SPARK = (
+    "anti authorization both collate collation cross current_date end escape except fetch filter foreign full inner"
+    " intersect lateral leading left minus natural offset only outer overlaps primary references right rlike semi"
+    " session_user some sql tablesample time trailing union unknown user using within"
+)
+"""Words that these reserve, as their documentation lists them; sqlglot has none for them."""
+WORDS = [field.name for words in (StatementNames, JoinNames) for field in fields(words)] + [SUBQUERY, ONCE]
+
+
+@settings(max_examples=10 * EXAMPLES)
+@given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(("", "2", "3", "_0", "2_7", "_", "_x"))), max_size=9))
+def test_words_are_none_of_a_tables_whether_they_are_numbered_or_not(others: list[tuple[str, str]]) -> None:
+    declared = {f"{word}{end}".upper() for word, end in others}
+    for kind in (StatementNames, JoinNames):
+        names = [Name(name) for name in vars(apart_from(kind, declared)).values()]
+        said = [*names, *(name.at(place) for name in names for place in (0, 7))]
+        assert len({*said}) == len(said)
+        assert not {*said} & {folded(name) for name in declared}
+
+
+def test_words_are_plain_where_nothing_else_is_called_so() -> None:
+    assert [*vars(apart_from(StatementNames, ["visits", "city", "v1", "rows"])).values()] == [
+        field.name for field in fields(StatementNames)
+    ]
+    assert apart_from(StatementNames, ["UNIT", "ſpread", "rows"]).unit == "unit2"
+    assert apart_from(StatementNames, ["ſpread"]).spread == "spread2"
+    assert apart_from(StatementNames, ["Cell_12"]).cell.at(3) == "cell2_3"
+
+
+def test_words_need_no_quotes_and_are_cut_off_nowhere() -> None:
+    """A word may stand for a column, a table or a query on every engine, with any number after it."""
+    with duckdb.connect() as connection:
+        rows = connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+    reserved = {name for (name,) in rows}
+    for dialect in DIALECTS.values():
+        reserved |= set(Dialect.get_or_raise(dialect.name).generator_class.RESERVED_KEYWORDS)
+    reserved |= {*SNOWFLAKE.split(), *SPARK.split()}
+    assert len(reserved) > 500
+    for word in WORDS:
+        assert re.fullmatch("[a-z]+(_[a-z]+)*", word)
+        assert word not in reserved
+        assert f"{word}2" not in reserved
+        assert len(Name(f"{word}99").at(10**6)) <= 30
+
+
 def test_what_has_other_names_is_not_written() -> None:
     table = Table("t", (Column("v1", "integer"), Column("x", "real", Bounds(0, 1))), "v1")
     with pytest.raises(RuntimeError, match="no name of ours"):
         Selection().select(Scan(table))
     with pytest.raises(RuntimeError, match="no name of ours"):
         text_of(Ref("v1", "integer"))
+    other: Any = "unit"
+    for write in (lambda: aliased("1", other), lambda: str(WithQuery(other, "SELECT 1"))):
+        with pytest.raises(RuntimeError, match="no name of ours"):
+            write()
     assert isinstance(check_names(Ref(Name("v1"), "integer")), Ref)
     assert '"x"' in Selection().select(renamed(Scan(table))[0])

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction as F
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,35 +20,36 @@ from discreet.core.events import BoundedRange, BoundedRanges, Event
 from discreet.mechanisms.quantiles.rank_law import Question, spread
 from discreet.noise.entropy import Entropy
 from discreet.sql.bounding.clipping_norms import Caps, G, H
-from discreet.sql.measuring.quantiles import LEVEL, Cells, Histograms, QuantilePlan, Rank, cells_sql
+from discreet.sql.catalog import Column, Table
+from discreet.sql.measuring.quantiles import LEVEL, Cells, Histograms, QuantilePlan, Rank
+from discreet.sql.plan import Aggregate, Named, Ref, Scan
+from discreet.sql.statement.builder import statement
+from discreet.sql.statement.layout import Norm, Weights
+from discreet.sql.statement.results import Groups
 
 AGES = Cells.of(Bounds(0, 10), whole=True, keys=3)
 Rows = Sequence[tuple[int, str, float | None]]
-Norm = Literal["l1", "l2"]
-
-
-def statement(cells: Cells, norm: Norm, caps: Caps) -> str:
-    """The shape of the session's statement, with only what quantiles need of it."""
-    within = " ".join(f"WHEN z <= {float(norm)!r} THEN {index}" for index, norm in enumerate(caps.norms))
-    length = "SUM(CAST(n AS DOUBLE))" if norm == "l1" else "SQRT(SUM(CAST(n AS DOUBLE) * n))"
-    return (
-        f"WITH r AS (SELECT u, k0, {cells.sql('x')} AS c0 FROM t), "
-        f"p AS (SELECT u, k0, COUNT(*) AS n FROM r GROUP BY u, k0), "
-        f"q AS (SELECT u, CASE {within} ELSE {len(caps.norms)} END AS b, CAST(FLOOR({G}e0 / z) AS BIGINT) AS g "
-        f"FROM (SELECT u, {length} AS z FROM p GROUP BY u)) {cells_sql(['c0'], ['k0'])[0]}"
-    )
 
 
 def run(rows: Rows, text: str) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
-        connection.execute("CREATE TABLE t (u INTEGER, k0 VARCHAR, x DOUBLE)")
+        connection.execute("CREATE TABLE t (u INTEGER, k VARCHAR, x DOUBLE)")
         if rows:
             connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [list(row) for row in rows])
         return connection.execute(text).fetchall()
 
 
-def weights_of(rows: Rows, norm: Norm, caps: Caps, cut: int, cells: Cells = AGES) -> Histograms:
-    return Histograms.read(run(rows, statement(cells, norm, caps)), caps, cut)
+def counted(rows: Rows, weights: Weights | None, keys: Sequence[str] = ("k",)) -> list[tuple[Any, ...]]:
+    """Rows by cell, as the statement of a question counts them."""
+    columns = (Column("u", "integer"), Column("k", "text"), Column("x", "real"))
+    table = Table("t", columns, None if weights is None else "u")
+    aggregate = Aggregate(Scan(table), tuple(Named(key, Ref(key, "text")) for key in keys), ())
+    found = run(rows, statement(aggregate, (), weights, [(Ref("x", "real"), AGES)]))
+    return Groups.read(found, len(keys), (), weights is not None, 1).cells[0]
+
+
+def weights_of(rows: Rows, norm: Norm, caps: Caps, cut: int) -> Histograms:
+    return Histograms.read(counted(rows, Weights(norm, caps, caps)), caps, cut)
 
 
 @pytest.mark.parametrize("number", [None, "NaN", "inf", "-inf", "-5", "-0.0", "0.49", "0.5", "3.2", "10", "1e300"])
@@ -101,12 +102,10 @@ def test_weights_are_those_of_clipped_sums() -> None:
 
 
 def test_rows_alone_weigh_one() -> None:
-    text = f"WITH r AS (SELECT k0, {AGES.sql('x')} AS c0 FROM t) {cells_sql(['c0'], ['k0'], units=None)[0]}"
-    found = Histograms.read(run(ROWS, text), None)
+    found = Histograms.read(counted(ROWS, None), None)
     assert dict(zip(found.cells["a",].tolist(), found.weights["a",].tolist(), strict=True)) == {3: 1, 4: 1, 7: 30, 9: 1}
     assert Histograms.read([], None).of(()).total == 0
-    whole = f"WITH r AS (SELECT {AGES.sql('x')} AS c0 FROM t) {cells_sql(['c0'], [], units=None)[0]}"
-    assert Histograms.read(run(ROWS, whole), None).of(()).total == 34
+    assert Histograms.read(counted(ROWS, None, ()), None).of(()).total == 34
 
 
 def test_sums_past_int64_stay_exact() -> None:

@@ -20,9 +20,10 @@ from discreet.sql.catalog import Column, Table
 from discreet.sql.functions.registry import call
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.plan import Aggregate, Filter, Literal, Measure, Named, Ref, Scan
-from discreet.sql.statement.builder import WRITTEN, statement
+from discreet.sql.statement.builder import statement
 from discreet.sql.statement.layout import Norm, Weights
 from discreet.sql.statement.results import Groups
+from discreet.sql.statement.rows import WRITTEN
 
 BOUNDS = Bounds(-10, 90)
 CAPS = Caps.up_to(9)
@@ -163,12 +164,15 @@ def test_norms_between_whole_numbers_have_buckets_too() -> None:
 
 def test_columns_may_be_called_as_the_statement_calls_its_own() -> None:
     engine = DuckDB(threads=1)
-    engine.add("t", {"who": np.array([1, 1, 2, 3]), "u": np.array([5, 6, 7, 8]), "k0": np.array([1, 2, 1, 2])})
-    table = Table("t", (Column("who", "integer"), Column("u", "integer"), Column("k0", "integer")), "who")
-    few = call("<", Ref("u", "integer"), Literal(7, "integer"))
-    aggregate = Aggregate(Filter(Scan(table), few), (Named("u", Ref("u", "integer")),), MEASURES[:1])
+    data = {"who": [1, 1, 2, 3], "unit": [5, 6, 7, 8], "group_key_0": [1, 2, 1, 2], "row_weight": [1, 2, 3, 4]}
+    engine.add("bounded_rows", {name: np.array(values) for name, values in data.items()})
+    table = Table("bounded_rows", tuple(Column(name, "integer") for name in data), "who")
+    few = call("<", Ref("unit", "integer"), Literal(7, "integer"))
+    aggregate = Aggregate(Filter(Scan(table), few), (Named("unit", Ref("unit", "integer")),), MEASURES[:1])
     statistics = Sums(aggregate.measures).statistics
-    found = engine.run(statement(aggregate, statistics, Weights("l1", CAPS, CAPS)))
+    text = statement(aggregate, statistics, Weights("l1", CAPS, CAPS))
+    assert text.startswith("WITH bounded_rows2 AS")
+    found = engine.run(text)
     groups = Groups.read(found, 1, statistics, True)
     assert groups.keys == {(5,), (6,)}
     assert groups.by_rows == {(2, 0): 1}  # one unit, with two rows

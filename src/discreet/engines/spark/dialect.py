@@ -33,8 +33,9 @@ from discreet.sql.catalog import Type
 from discreet.sql.decimals import DIGITS
 from discreet.sql.functions import decimal_arithmetic as units
 from discreet.sql.functions.signature import WIDE, Node
+from discreet.sql.statement.clauses import subquery
 from discreet.sql.statement.dialect import Dialect
-from discreet.sql.statement.naming import OWNER, ROWS
+from discreet.sql.statement.naming import ONCE, OWNER, ROWS
 
 __all__ = ["SparkDialect", "double", "identifier"]
 
@@ -114,12 +115,12 @@ class SparkDialect(Dialect):
 
         Spark computes a WITH query anew wherever it is read, unless a random number is in it; this one nobody reads.
         """
-        return f"SELECT *{', RAND(0) AS once' if once else ''} FROM ({rows}) AS i DISTRIBUTE BY {unit}"
+        return f"SELECT *{f', RAND(0) AS {ONCE}' if once else ''} FROM {subquery(rows)} DISTRIBUTE BY {unit}"
 
-    def first(self, keys: Sequence[str]) -> tuple[str, str]:
+    def first(self, keys: Sequence[str], window: str, mark: str) -> tuple[str, str]:
         """Row numbers would need an order of their own; a single key is the least of its unit also where it is NULL."""
         listed = keys[0] if len(keys) == 1 else f"STRUCT({', '.join(keys)})"
-        return f"MIN({listed}) OVER w", f"{listed} <=> f"
+        return f"MIN({listed}) OVER {window}", f"{listed} <=> {mark}"
 
     def divided(self, value: str, parts: int) -> str:
         """A whole number of less than 2^30 in size by a power of two, rounded half up."""

@@ -56,7 +56,7 @@ from discreet.noise.entropy import Entropy
 from discreet.sql.aggregates import AGGREGATES, AggregateName, RankKind
 from discreet.sql.measuring.dispersion import Drawn, Noise, Trimmed, between, deviation, folded
 from discreet.sql.measuring.modes import Chosen, Mode, chosen
-from discreet.sql.statement.histograms import Cells, Histograms, Key, cells_sql
+from discreet.sql.statement.histograms import Cells, Histograms, Key
 
 __all__ = [
     "CLIPPED",
@@ -69,7 +69,6 @@ __all__ = [
     "QuantilePlan",
     "Rank",
     "Released",
-    "cells_sql",
     "weight_of",
 ]
 

@@ -106,9 +106,10 @@ class Dialect:
         read several times."""
         return rows
 
-    def first(self, keys: Sequence[str]) -> tuple[str, str]:
-        """What marks one of a unit's groups, over the window w of them; and, with that named f, whether it is it."""
-        return "ROW_NUMBER() OVER w", "f = 1"
+    def first(self, keys: Sequence[str], window: str, mark: str) -> tuple[str, str]:
+        """What marks one of a unit's groups, over a window of them; and, where that is called `mark`, whether it is
+        it."""
+        return f"ROW_NUMBER() OVER {window}", f"{mark} = 1"
 
     def divided(self, value: str, parts: int) -> str:
         """A whole number of less than 2^30 in size by a power of two, rounded half up."""

@@ -33,7 +33,7 @@ from discreet.sql.bounding.clipping_norms import Caps, G, H
 from discreet.sql.bounding.sums import held
 from discreet.sql.statement.results import released
 
-__all__ = ["Cells", "Histograms", "Key", "cells_sql"]
+__all__ = ["Cells", "Histograms", "Key"]
 
 Key = tuple[Any, ...]
 
@@ -95,21 +95,6 @@ class Cells:
         return (float_down(edge) if side < 0 else float_up(edge)) + 0.0  # no −0.0
 
 
-def cells_sql(cells: Sequence[str], keys: Sequence[str], *, rows: str = "r", units: str | None = "q") -> list[str]:
-    """One SELECT for each column of cell numbers, which gives (bucket, cell, plain count, divided count, keys…).
-
-    `rows` has the keys and cells, and u where there are units; `units` has u, b (the bucket of its norm) and g (its
-    weight for C = 1, in parts), as the statement's CTEs do. At row level `units` is None.
-    """
-    found = []
-    for cell in cells:
-        grouped = ", ".join([*(["b"] if units else []), cell, *keys])
-        shown = ", ".join(["b" if units else "0", cell, "COUNT(*)", "SUM(g)" if units else "0", *keys])
-        source = f"{rows} JOIN {units} USING (u)" if units else rows
-        found.append(f"SELECT {shown} FROM {source} WHERE {cell} IS NOT NULL GROUP BY {grouped}")
-    return found
-
-
 @dataclass(frozen=True)
 class Histograms:
     """For each group its occupied cells in ascending order, and their weights. Where values were counted as they are,
@@ -134,7 +119,7 @@ class Histograms:
 
     @classmethod
     def read(cls, found: Sequence[tuple[Any, ...]], caps: Caps | None, cut: int = 0) -> Histograms:
-        """Rows of one of `cells_sql`, in whatever order they came, clipped to the cap that was chosen.
+        """Rows of one of `Groups.cells`, in whatever order they came, clipped to the cap that was chosen.
 
         A row has weight 1 at row level. At user level it is that of the sums, in units of 1/(G·H): G·H in the buckets
         up to the cap, C·H for each part above.

@@ -26,13 +26,10 @@ import numpy as np
 
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.sums import Statistic
+from discreet.sql.statement.layout import OF_UNITS, Part
 
-__all__ = ["CELLS", "EXACT", "OF_UNITS", "Bucketed", "Groups", "Key", "released", "twins"]
+__all__ = ["EXACT", "Bucketed", "Groups", "Key", "released", "twins"]
 
-OF_UNITS = ("CAST(t AS BIGINT)", "CAST(t AS BIGINT) * g", "g")
-"""What `measuring/clipping_loss.py` wants summed over units, besides the octave of their rows."""
-CELLS = 4
-"""The number of the first part that counts rows by cell."""
 ROOM = 1 << 62
 """The largest sum that columns of 64 bits are trusted with."""
 EXACT = 1 << 53
@@ -142,33 +139,41 @@ class Groups:
             parts[row[0]].append((*row[:4], *map(released, row[4 : 4 + keys]), *row[4 + keys :]))
         summed = [s for s in statistics if s.kind != "units" or not owned]
         same = twins(summed) if owned else [*range(len(summed))]
-        rows, units = _bucketed(parts[0], keys, len(summed), same, owned), _bucketed(parts[1], keys, 1, [0], owned)
-        by_rows: dict[tuple[int, int], int] = defaultdict(int)
-        octaves: dict[tuple[int, int], tuple[int, int, int, int]] = {}
-        for _, bucket, spread, count, *rest in parts[2]:
-            by_rows[bucket, spread] += int(count)
-            if rest[keys] is not None:
-                octave, *sums = map(int, rest[keys : keys + 1 + len(OF_UNITS)])
-                known = octaves.get((bucket, octave), (0, 0, 0, 0))
-                total, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
-                octaves[bucket, octave] = (known[0] + int(count), total, divided, shares)
-        by_groups = {row[1]: int(row[3]) for row in parts[3]}
+        rows = _bucketed(parts[Part.ROW_SUMS], keys, len(summed), same, owned)
+        units = _bucketed(parts[Part.UNIT_COUNTS], keys, 1, [0], owned)
+        by_rows, octaves = _norms(parts[Part.UNITS_BY_ROWS], keys)
+        by_groups = {row[1]: int(row[3]) for row in parts[Part.UNITS_BY_GROUPS]}
         places = {i: place - len(valued) for place, i in enumerate(valued)}
-        cells = tuple(
-            [
-                (row[1], row[places.get(i, 2)], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys])
-                for row in parts[CELLS + i]
-            ]
-            for i in range(ranked)
-        )
-        longest = 0 if owned else max((row[3] for row in parts[0]), default=0)
+        cells = tuple(_cells(parts[Part.CELLS + i], keys, places.get(i, 2)) for i in range(ranked))
+        longest = 0 if owned else max((row[3] for row in parts[Part.ROW_SUMS]), default=0)
         exact = longest * max((s.bound * s.fineness for s in statistics), default=0) <= EXACT
-        return cls(rows, units, dict(by_rows), by_groups, cells, octaves, exact)
+        return cls(rows, units, by_rows, by_groups, cells, octaves, exact)
 
     @property
     def keys(self) -> set[Key]:
         """All groups."""
         return self.rows.keys | self.units.keys
+
+
+def _norms(
+    rows: list[tuple[Any, ...]], keys: int
+) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], tuple[int, int, int, int]]]:
+    """Units by bucket and spread; and, where they were summed too, by bucket and octave with their sums."""
+    counts: dict[tuple[int, int], int] = defaultdict(int)
+    octaves: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+    for _, bucket, spread, count, *rest in rows:
+        counts[bucket, spread] += int(count)
+        if rest[keys] is not None:
+            octave, *sums = map(int, rest[keys : keys + 1 + OF_UNITS])
+            known = octaves.get((bucket, octave), (0, 0, 0, 0))
+            total, divided, shares = (a + b for a, b in zip(known[1:], sums, strict=True))
+            octaves[bucket, octave] = (known[0] + int(count), total, divided, shares)
+    return dict(counts), octaves
+
+
+def _cells(rows: list[tuple[Any, ...]], keys: int, place: int) -> list[tuple[Any, ...]]:
+    """Bucket, cell, plain and divided counts and keys, where cells are in the column of that place."""
+    return [(row[1], row[place], int(row[3]), int(row[4 + keys] or 0), *row[4 : 4 + keys]) for row in rows]
 
 
 def _bucketed(rows: list[tuple[Any, ...]], keys: int, many: int, places: list[int], owned: bool) -> Bucketed:

@@ -38,8 +38,19 @@ from discreet.sql.plan import (
     Union,
 )
 from discreet.sql.relations import columns_of, is_owned, is_plain, names_in
+from discreet.sql.statement.clauses import Select, WithQuery, statement_of, subquery
 from discreet.sql.statement.dialect import DUCKDB, Dialect
-from discreet.sql.statement.naming import OWNER, PLACE, check_name, check_names, raw
+from discreet.sql.statement.naming import (
+    OWNER,
+    PLACE,
+    JoinNames,
+    Name,
+    apart_from,
+    check_name,
+    check_names,
+    declared,
+    raw,
+)
 
 __all__ = ["Selection", "text_of"]
 
@@ -82,36 +93,48 @@ class Selection:
 
         Only the columns in `used` are needed, if that is given: a table may have hundreds.
         """
-        owner = [self._quoted(OWNER)] if is_owned(relation) else []
         match relation:
             case Scan():
                 return self._scan(relation, used)
             case Filter():
                 return f"SELECT * FROM {self.source(relation, used)}"
-            case Project(below, columns):
-                kept = [column for column in columns if used is None or column.name in used]
-                needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
-                shown = [self._named(column) for column in kept] + owner
-                return f"SELECT {', '.join(shown or ['1'])} FROM ({self.select(below, needed)}) AS i"
-            case Features(below, keys, measures):
-                shown = [self._named(key) for key in keys if used is None or key.name in used]
-                exact = [measure for measure in measures if used is None or measure.name in used]
-                shown += [self._exact(measure) for measure in exact] + owner
-                groups = [self.text_of(key.expression) for key in keys] + owner
-                read = [key.expression for key in keys] + [m.argument for m in exact if m.argument is not None]
-                rows = self.select(below, frozenset[str]().union(*map(names_in, read)))
-                return f"SELECT {', '.join(shown)} FROM ({rows}) AS i GROUP BY {', '.join(groups)}"
+            case Project():
+                return str(self._project(relation, used))
+            case Features():
+                return str(self._features(relation, used))
             case Join():
-                return self._join(relation, used)
-            case Union(inputs):
-                names = columns_of(relation)
-                parts = []
-                for part in inputs:
-                    pairs = [(a, b) for a, b in zip(columns_of(part), names, strict=True) if used is None or b in used]
-                    shown = [f"{self._quoted(have)} AS {self._quoted(want)}" for have, want in pairs] + owner
-                    rows = self.select(part, frozenset(have for have, _ in pairs))
-                    parts.append(f"SELECT {', '.join(shown or ['1'])} FROM ({rows}) AS i")
-                return " UNION ALL ".join(parts)
+                return str(self._join(relation, used))
+            case Union():
+                return self._union(relation, used)
+
+    def _project(self, project: Project, used: frozenset[str] | None) -> Select:
+        kept = [column for column in project.columns if used is None or column.name in used]
+        needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
+        shown = [self._named(column) for column in kept] + self._owner(project)
+        return Select(shown or ["1"], subquery(self.select(project.input, needed)))
+
+    def _features(self, features: Features, used: frozenset[str] | None) -> Select:
+        owner = self._owner(features)
+        measures = [measure for measure in features.measures if used is None or measure.name in used]
+        shown = [self._named(key) for key in features.keys if used is None or key.name in used]
+        shown += [self._exact(measure) for measure in measures] + owner
+        groups = [self.text_of(key.expression) for key in features.keys] + owner
+        read = [key.expression for key in features.keys] + [m.argument for m in measures if m.argument is not None]
+        rows = self.select(features.input, frozenset[str]().union(*map(names_in, read)))
+        return Select(shown, subquery(rows), groups=groups)
+
+    def _union(self, union: Union, used: frozenset[str] | None) -> str:
+        """All inputs under the names of the first."""
+        names, owner, parts = columns_of(union), self._owner(union), []
+        for part in union.inputs:
+            pairs = [(a, b) for a, b in zip(columns_of(part), names, strict=True) if used is None or b in used]
+            shown = [f"{self._quoted(have)} AS {self._quoted(want)}" for have, want in pairs] + owner
+            rows = self.select(part, frozenset(have for have, _ in pairs))
+            parts.append(str(Select(shown or ["1"], subquery(rows))))
+        return " UNION ALL ".join(parts)
+
+    def _owner(self, relation: Relation) -> list[str]:
+        return [self._quoted(OWNER)] if is_owned(relation) else []
 
     def source(
         self, relation: Relation, used: frozenset[str] | None = None, ranges: Mapping[str, tuple[int, int]] = NOWHERE
@@ -121,11 +144,11 @@ class Selection:
         Of a table, only rows are read whose integers lie in the `ranges`: as they are, so that engines can skip others.
         """
         if isinstance(relation, Scan):
-            return f"({self._scan(relation, used, ranges)}) AS i"
+            return subquery(self._scan(relation, used, ranges))
         if isinstance(relation, Filter):
             needed = None if used is None else used | names_in(relation.predicate)
-            return f"({self.select(relation.input, needed)}) AS i WHERE {self.text_of(relation.predicate)}"
-        return f"({self.select(relation, used)}) AS i"
+            return f"{subquery(self.select(relation.input, needed))} WHERE {self.text_of(relation.predicate)}"
+        return subquery(self.select(relation, used))
 
     def _scan(self, scan: Scan, used: frozenset[str] | None, ranges: Mapping[str, tuple[int, int]] = NOWHERE) -> str:
         """The one place where names stand that are not ours: those of a table and its columns."""
@@ -182,23 +205,23 @@ class Selection:
         double, largest = f"CAST({aggregate} AS {self.dialect.double})", self.dialect.real(LARGEST)
         return f"CASE WHEN {double} BETWEEN -{largest} AND {largest} THEN {double} + {self.dialect.real(0)} END"
 
-    def _join(self, join: Join, used: frozenset[str] | None) -> str:
+    def _join(self, join: Join, used: frozenset[str] | None) -> Select:
+        names = apart_from(JoinNames, declared(join))
         ours, theirs = ([n for n in columns_of(side) if used is None or n in used] for side in (join.left, join.right))
         partial = join.kind in ("semi", "anti")
-        left = f"({self.select(join.left, frozenset(ours).union(a for a, _ in join.on))}) AS l"
-        right = f"({self._first(join, () if partial else theirs)}) AS r"
-        pairs = [f"l.{self._quoted(a)} = r.{self._quoted(b)}" for a, b in join.on]
+        left = f"({self.select(join.left, frozenset(ours).union(a for a, _ in join.on))}) AS {names.left_rows}"
+        right = f"({self._first(join, () if partial else theirs)}) AS {names.right_rows}"
         owned = [is_owned(join.left), is_owned(join.right)]
-        if all(owned):
-            pairs.append(f"l.{self._quoted(OWNER)} = r.{self._quoted(OWNER)}")
-        condition = " AND ".join(pairs)
+        pairs = [*join.on, *([(OWNER, OWNER)] if all(owned) else [])]
+        condition = self._equal(names.left_rows, names.right_rows, pairs)
         if partial:
             negation = "NOT " if join.kind == "anti" else ""
-            return f"SELECT * FROM {left} WHERE {negation}EXISTS (SELECT 1 FROM {right} WHERE {condition})"
-        shown = [f"l.{self._quoted(name)}" for name in ours] + [f"r.{self._quoted(name)}" for name in theirs]
+            return Select(["*"], left, f"{negation}EXISTS (SELECT 1 FROM {right} WHERE {condition})")
+        shown = [f"{names.left_rows}.{self._quoted(name)}" for name in ours]
+        shown += [f"{names.right_rows}.{self._quoted(name)}" for name in theirs]
         if any(owned):
-            shown.append(f"{'l' if owned[0] else 'r'}.{self._quoted(OWNER)}")
-        return f"SELECT {', '.join(shown or ['1'])} FROM {left} {join.kind.upper()} JOIN {right} ON {condition}"
+            shown.append(f"{names.left_rows if owned[0] else names.right_rows}.{self._quoted(OWNER)}")
+        return Select(shown or ["1"], f"{left} {join.kind.upper()} JOIN {right} ON {condition}")
 
     def _first(self, join: Join, used: Iterable[str]) -> str:
         """The right side with the columns that are used or joined, and with no more rows for each value of the joined
@@ -209,20 +232,29 @@ class Selection:
         """
         if join.most is None:
             return self.select(join.right, frozenset(used).union(b for _, b in join.on))
-        every = columns_of(join.right)
-        names = [self._quoted(name) for name in dict.fromkeys(name for _, name in join.on)]
-        keys = ", ".join(names)
-        same = " AND ".join(f"s.{name} = h.{name}" for name in names)
+        called, every = apart_from(JoinNames, declared(join)), columns_of(join.right)
+        rows, crowded = called.joined_rows, called.crowded_keys
+        keys = [*dict.fromkeys(name for _, name in join.on)]
+        names = [self._quoted(key) for key in keys]
         shown = [self._quoted(name) for name in every]
         order = ", ".join(f"{name} NULLS LAST" for name in shown)
-        place = f"ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY {order}) AS {self._quoted(PLACE)}"
-        numbered = f"SELECT *, {place} FROM s WHERE EXISTS (SELECT 1 FROM h WHERE {same})"
-        return (
-            f"WITH s AS {self.dialect.kept(not is_plain(join.right))} ({self.select(join.right, frozenset(every))}), "
-            f"h AS {self.dialect.kept(True)} (SELECT {keys} FROM s GROUP BY {keys} HAVING COUNT(*) > {join.most}) "
-            f"SELECT {', '.join(shown)} FROM s WHERE NOT EXISTS (SELECT 1 FROM h WHERE {same}) UNION ALL "
-            f"SELECT {', '.join(shown)} FROM ({numbered}) AS i WHERE {self._quoted(PLACE)} <= {join.most}"
+        number = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(names)} ORDER BY {order}) AS {self._quoted(PLACE)}"
+        is_crowded = (
+            f"EXISTS (SELECT 1 FROM {crowded} WHERE {self._equal(rows, crowded, zip(keys, keys, strict=True))})"
         )
+        numbered = Select(["*", number], rows, is_crowded)
+        many = Select(names, rows, groups=names, having=f"COUNT(*) > {join.most}")
+        queries = [
+            WithQuery(rows, self.select(join.right, frozenset(every)), self.dialect.kept(not is_plain(join.right))),
+            WithQuery(crowded, many, self.dialect.kept(True)),
+        ]
+        few = Select(shown, rows, f"NOT {is_crowded}")
+        first = Select(shown, subquery(numbered), f"{self._quoted(PLACE)} <= {join.most}")
+        return statement_of(queries, [few, first])
+
+    def _equal(self, left: Name, right: Name, pairs: Iterable[tuple[str, str]]) -> str:
+        """That columns of one side equal those of the other."""
+        return " AND ".join(f"{left}.{self._quoted(a)} = {right}.{self._quoted(b)}" for a, b in pairs)
 
     def _quoted(self, name: str) -> str:
         return self.dialect.identifier(check_name(name))

@@ -424,11 +424,11 @@ def _read(question: str) -> str:
 def _print_statement(settings: Settings, asking: Asking, as_json: bool) -> None:
     from discreet.app.commands.query import price as quoted
 
-    statement = quoted(settings, asking).quote.statement
+    quote = quoted(settings, asking).quote
     if as_json:
-        _print_json({"statement": statement})
+        _print_json({"statement": quote.statement})
     else:
-        say(statement)
+        say_exactly(f"{quote.indented_statement}\n")
 
 
 def _print_json(record: object) -> None:

@@ -19,6 +19,7 @@ from discreet.core.events import Event
 from discreet.core.expected_error import ExpectedError
 from discreet.core.losses import Budget, Loss, PureDP, RenyiDP, zero
 from discreet.sql.answers.html import quote_html
+from discreet.sql.statement.indentation import indented
 
 __all__ = ["Quote"]
 
@@ -47,9 +48,15 @@ class Quote:
     """Whether an answer is stored that this caller may see: then asking costs nothing, and the loss was paid before."""
     failed: bool = False
     """Whether what is stored is that the run failed: asking again costs nothing and gives that failure again."""
-
     covered: bool = False
     """Whether it is a step of a question whose loss, that of all steps together, was paid when that was asked."""
+    dialect: str = field(default="", repr=False)
+    """What sqlglot calls the SQL of the statement."""
+
+    @property
+    def indented_statement(self) -> str:
+        """The statement in lines, one clause in each: the same but for white space."""
+        return indented(self.statement, self.dialect)
 
     @property
     def pays(self) -> Loss:

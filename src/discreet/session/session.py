@@ -189,7 +189,8 @@ class Session:
         former = (identity for identity, _ in bound.formers(plan))
         known = self._counter.stored(bound.key) or self._counter.stored(*former)
         price = (plan.epsilon, plan.loss, plan.events, plan.words, plan.errors, fits)
-        quote = Quote(*price, plan.statement, plan.columns, plan.notes(), covered=covered)
+        dialect = self._engine.dialect.name
+        quote = Quote(*price, plan.statement, plan.columns, plan.notes(), covered=covered, dialect=dialect)
         if covered and known is not None:
             return replace(quote, stored=known.payload != FAILED, failed=known.payload == FAILED)
         return quote if known is None else quote.settled(known.events, self._budget, known.payload == FAILED)

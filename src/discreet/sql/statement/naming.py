@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import chain, count
 from typing import TypeVar
 
@@ -184,12 +185,22 @@ Words = TypeVar("Words", StatementNames, JoinNames)
 
 def apart_from(words: type[Words], others: Iterable[str]) -> Words:
     """Names that none of the others is, whether they are numbered (`Name.at`) or not."""
-    taken = {folded(name) for name in others}
-    numbered = {name.rstrip(DIGITS) for name in taken}
-    return words(*(_apart(field.name, taken, numbered) for field in fields(words)))
+    known = tuple(field.name for field in fields(words))
+    return words(*_chosen(known, frozenset(name for name in map(folded, others) if _root(name) in known)))
 
 
-def _apart(word: str, taken: set[str], numbered: set[str]) -> Name:
+def _root(name: str) -> str:
+    """What is left of a name without the numbers that set it apart and number it."""
+    return name.rstrip(DIGITS).rstrip("_").rstrip(DIGITS)
+
+
+@lru_cache(maxsize=256)
+def _chosen(words: tuple[str, ...], taken: frozenset[str]) -> tuple[Name, ...]:
+    numbered = frozenset(name.rstrip(DIGITS) for name in taken)
+    return tuple(_apart(word, taken, numbered) for word in words)
+
+
+def _apart(word: str, taken: frozenset[str], numbered: frozenset[str]) -> Name:
     """The word, or the word with the first number from 2 on that sets it apart."""
     tried = chain([word], (f"{word}{number}" for number in count(2)))
     return Name(next(name for name in tried if name not in taken and f"{name}_" not in numbered))

@@ -31,17 +31,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.files import marks
 from discreet.engines.engine import LISTED, LOOKED_AT, Engine, known
-from discreet.sql.catalog import Column, Type, is_number, nearest
+from discreet.sql.catalog import Column, Type, alone, check_alone, is_number, nearest
 from discreet.sql.functions.registry import admit
 from discreet.sql.statement.naming import OWNER
 
 if TYPE_CHECKING:
     from discreet.engines.duckdb.csv_records import Csv
 
-__all__ = ["FLEETING", "ServerTables", "Tables", "check_types", "whole_rows"]
+__all__ = ["FLEETING", "TWICE", "ServerTables", "Tables", "check_types", "readable", "whole_rows"]
 
 FLEETING = "memory:"
 """How the names of sources begin that mean nothing in another session."""
+TWICE = "a name twice"
+"""Why columns are left out whose names differ in case alone."""
 
 
 class _Read(Protocol):
@@ -139,6 +141,7 @@ class Tables(Engine, Generic[H]):
         """The column that says whose the rows are; those `omitted` have a reason beside them."""
         read = readings.get(unit.lower())
         if read is None:
+            check_alone("unit", unit, [name for name, _ in omitted])
             for name, reason in omitted:
                 if name.lower() == unit.lower():
                     remedy = f"make it a number or text in a view, or grant the right to read it ({reason})"
@@ -198,7 +201,7 @@ class ServerTables(Tables[T]):
             raise InvalidArgument("csv", table, "of a CSV file", "leave it out for tables on a server")
         self._check_new(table)
         held, readings = self._described(table, source, private)
-        check_types(table, types, readings, self.where)
+        check_types(table, types, readings, self.where, held.omitted)
         owner = None if unit is None else self._owner(table, unit, readings, held.omitted)
         for link in links:
             read = readings.get(link.lower())
@@ -264,9 +267,28 @@ class ServerTables(Tables[T]):
         """That a statement can read the table, and that it is still what was described."""
 
 
-def check_types(table: str, types: Mapping[str, Type] | None, readings: Mapping[str, _Read], there: str) -> None:
+def readable(columns: Iterable[tuple[str, R | None, str]]) -> tuple[dict[str, R], tuple[tuple[str, str], ...]]:
+    """How columns are read, by their names in small letters, and which are left out, with the reason: those that cannot
+    be read, and all whose names differ in case alone. Of each column this takes the name, how it is read if it can be,
+    and why not."""
+    given = [*columns]
+    own = alone(name for name, _, _ in given)
+    readings = {name.lower(): read for name, read, _ in given if read is not None and name.lower() in own}
+    omitted = [(name, TWICE if read is not None else reason) for name, read, reason in given]
+    return readings, tuple((name, reason) for name, reason in omitted if name.lower() not in readings)
+
+
+def check_types(
+    table: str,
+    types: Mapping[str, Type] | None,
+    readings: Mapping[str, _Read],
+    there: str,
+    omitted: Iterable[tuple[str, str]] = (),
+) -> None:
     """That types that are declared are those that columns have where they are, which cannot be changed from here."""
+    left_out = [name for name, _ in omitted]
     for column, kind in (types or {}).items():
+        check_alone("types", column, left_out)
         known = readings.get(column.lower())
         if known is None or known.type != kind:
             bound = f"a column of {table}" if known is None else f"{known.type}, as it is {there}"

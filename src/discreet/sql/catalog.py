@@ -10,6 +10,7 @@ Bounds(lower=Fraction(0, 1), upper=Fraction(120, 1), missing=Fraction(0, 1))
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,6 +29,8 @@ __all__ = [
     "PlainType",
     "Table",
     "Type",
+    "alone",
+    "check_alone",
     "folded",
     "is_number",
     "nearest",
@@ -45,6 +48,20 @@ def folded(name: str) -> str:
     """The name as the most forgiving engine compares it: without regard to case, accents and forms of a letter."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
     return plain.lower().upper().lower()
+
+
+def alone(names: Iterable[str]) -> frozenset[str]:
+    """The names, in small letters, that one column alone has. Columns are asked for whatever the case: no other is
+    read, for it would be one of two, and rows would be those of other people or have other values."""
+    return frozenset(name for name, count in Counter(map(str.lower, names)).items() if count == 1)
+
+
+def check_alone(argument: str, name: str, names: Iterable[str]) -> None:
+    """Refuse what is said about a column whose name another one has too, but for the case."""
+    same = [other for other in names if other.lower() == name.lower()]
+    if len(same) > 1:
+        bound = f"a name that no other column has, whatever the case; there are {' and '.join(map(repr, same))}"
+        raise InvalidArgument(argument, name, bound, "rename one of them in the source, or in a view")
 
 
 def type_named(name: str) -> Type | None:
@@ -119,6 +136,9 @@ class Table:
             if folded(name).startswith(RESERVED):
                 bound = f"a name that does not begin with {RESERVED!r}, which statements use for themselves"
                 raise InvalidArgument("column", name, bound, "rename it in the source")
+        left_out = [name for name, _ in self.omitted]
+        for name in self.names:
+            check_alone("column", name, [name, *left_out])
         if self.unit is not None:
             self.column(self.unit)
         if self.link is not None:
@@ -142,6 +162,7 @@ class Table:
 
     def check_usable(self, name: str) -> None:
         """Refuse a column that was left out, saying why."""
+        check_alone("column", name, [omitted for omitted, _ in self.omitted])
         for omitted, kind in self.omitted:
             if omitted.lower() == name.lower():
                 bound = f"of a type that queries can use; it is {kind}"

@@ -33,10 +33,10 @@ from weakref import WeakSet, finalize
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import folder as temporary_folder
 from discreet.core.forks import forever
-from discreet.engines.duckdb.columns import Owning, declared_types
+from discreet.engines.duckdb.columns import Owning, declared_types, own_names, told_apart
 from discreet.engines.duckdb.csv_records import Csv
 from discreet.engines.duckdb.csv_spellings import kind_of_values, spelled
-from discreet.engines.duckdb.files import CSV, Files, found, is_database, marks
+from discreet.engines.duckdb.files import CSV, Files, found, is_database, marks, outermost
 from discreet.engines.duckdb.frames import Frame, dataset, is_dataset, paths_of, tabled
 from discreet.engines.duckdb.rows import Held, Rows
 from discreet.engines.duckdb.snapshots import Snapshot, registered, taken
@@ -173,9 +173,9 @@ class DuckDB(Tables[Held]):
             identity, rows = f"file:{path}", self._files(table, path, private, owning, csv, wanted)
         else:
             identity, rows = f"{FLEETING}{table}", self._frame(table, source, private, owning)
+        rows, described = told_apart(rows, self._described(rows.sql))
         reread = [path for path in rows.paths if not is_database(path) and not path.name.lower().endswith(CSV)]
         marked = {path: marks(path) for path in reread}
-        described = [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows.sql}")]
         declared = declared_types(table, described, rows.untyped, rows.omitted, types, hints)
         readings = {name: reading(name, kind, declared.get(name.lower())) for name, kind in described}
         omitted = (*rows.omitted, *((name, kind) for name, kind in described if readings[name] is None))
@@ -324,6 +324,10 @@ class DuckDB(Tables[Held]):
             self._last = statement, parsed[0]
         return self._last[1]
 
+    def _described(self, rows: str) -> list[tuple[str, str]]:
+        """Names and types of the columns of a query."""
+        return [(name, str(kind)) for name, kind, *_ in self._execute(f"DESCRIBE {rows}")]
+
     def _execute(self, statement: str) -> list[tuple[Any, ...]]:
         with self._lock:
             rows: list[tuple[Any, ...]] = self._opened().execute(statement).fetchall()
@@ -362,7 +366,7 @@ class DuckDB(Tables[Held]):
         self, table: str, frame: Frame, owning: Owning, paths: tuple[Path, ...], untyped: Iterable[str] = ()
     ) -> Rows:
         below = self._registered(table, frame)
-        shown = [owning.in_utf8(name, kind) for name, kind, *_ in self._execute(f"DESCRIBE {below}")]
+        shown = [owning.in_utf8(name, kind) for name, kind in self._described(below)]
         return Rows(f"SELECT {', '.join(shown)} FROM ({below})", frame.omitted, paths, frozenset(untyped))
 
     def _files(
@@ -372,7 +376,8 @@ class DuckDB(Tables[Held]):
         if csv is not None and files.kind != "csv":
             raise InvalidArgument("csv", str(path), "of a CSV file", "leave it out for this table")
         if files.kind == "database":
-            return Rows(self._database(table, path), paths=files.paths, counted=True)
+            sql = self._database(table, path)
+            return Rows(sql, paths=files.paths, counted=True, names=own_names(self._described(sql)))
         if files.kind == "csv":
             return self._records(path, files, csv or Csv(), private, owning, wanted)
         self._paths += files.paths
@@ -388,7 +393,8 @@ class DuckDB(Tables[Held]):
             return self._lazily(table, dataset(files.dataset(), owning.names), owning, files.paths, files.keys)
         small = files.size <= COPIED and self._count(f"({files.rows()})") <= FEW
         untyped = frozenset(files.keys)
-        return Rows(files.rows(), paths=files.paths, untyped=untyped, small=small, counted=True, replaced=True)
+        names = (*outermost(self._execute(files.elements())), *files.keys)
+        return Rows(files.rows(), (), files.paths, untyped, small, counted=True, replaced=True, names=names)
 
     def _records(
         self, path: Path, files: Files, csv: Csv, private: bool, owning: Owning, wanted: Mapping[str, Type]
@@ -403,7 +409,7 @@ class DuckDB(Tables[Held]):
         rows, written = known.rows, known.written(files.paths[0], csv)
         self._paths.append(rows)
         below = f"FROM read_parquet([{text(str(rows))}], hive_partitioning=false)"
-        names = [name for name, *_ in self._execute(f"DESCRIBE {below}")]
+        names = [name for name, _ in self._described(below)]
         # Of what tells people apart no two texts become one.
         kinds = {name: kind for name, kind in wanted.items() if name not in owning.names}
         shown = [spelled(name, kinds.get(name.lower()), csv) for name in names]
@@ -435,7 +441,7 @@ class DuckDB(Tables[Held]):
         self._views |= {table} if named[0][2] else set()
         rows = f"FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
         # A collation of theirs would make two people one, or two groups: texts are equal if their bytes are.
-        texts = [quoted(name) for name, kind, *_ in self._execute(f"DESCRIBE {rows}") if kind == "VARCHAR"]
+        texts = [quoted(name) for name, kind in self._described(rows) if kind == "VARCHAR"]
         replaced = ", ".join(f'{name} COLLATE "C" AS {name}' for name in texts)
         return f"SELECT * REPLACE ({replaced}) {rows}" if texts else f"SELECT * {rows}"
 

@@ -21,7 +21,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.types import text
 from discreet.sql.catalog import nearest
 
-__all__ = ["Files", "found", "is_database", "marks"]
+__all__ = ["Files", "found", "is_database", "marks", "outermost"]
 
 PARQUET = (".parquet", ".pq", ".parq")
 CSV = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -61,6 +61,10 @@ class Files:
         each = f"SELECT {said} AS columns, {unit} AS coarse FROM parquet_schema({self._list}) GROUP BY file_name"
         return f"SELECT columns, BOOL_OR(coarse) FROM ({each}) GROUP BY columns"
 
+    def elements(self) -> str:
+        """A query for what the first Parquet file is made of: names, and how many parts each has."""
+        return f"SELECT name, num_children FROM parquet_schema([{text(str(self.paths[0]))}])"
+
     def rounded(self) -> str:
         """A query for the names of columns of Parquet files that DuckDB reads in a smaller type."""
         return f"SELECT DISTINCT name FROM parquet_schema({self._list}) WHERE type = 'INT96' OR precision > 38"
@@ -76,6 +80,22 @@ class Files:
             options |= {"hive_partitioning": "false"}
         said = "".join(f", {name}={value}" for name, value in options.items())
         return f"{function}({self._list}{said})"
+
+
+def outermost(elements: Iterable[tuple[str, int | None]]) -> tuple[str, ...]:
+    """The names of the columns themselves; each part of a Parquet file comes before its own parts.
+
+    >>> outermost([("schema", 2), ("who", None), ("tags", 1), ("list", 1), ("element", None)])
+    ('who', 'tags')
+    """
+    names, open_parts = [], [0]
+    for name, parts in elements:
+        names += [name] if len(open_parts) == 2 else []
+        open_parts[-1] -= 1
+        open_parts += [parts] if parts else []
+        while len(open_parts) > 1 and not open_parts[-1]:
+            open_parts.pop()
+    return tuple(names)
 
 
 def found(path: Path) -> Files:

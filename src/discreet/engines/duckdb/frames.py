@@ -25,6 +25,8 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.objects import texts_of
+from discreet.engines.tables import TWICE
+from discreet.sql.catalog import alone
 
 __all__ = ["Frame", "dataset", "is_dataset", "paths_of", "tabled"]
 
@@ -54,11 +56,15 @@ def dataset(source: Any, owners: Collection[str] = ()) -> Frame:
     if kind not in ("parquet", "feather", "ipc", "arrow"):
         raise InvalidArgument("source", kind, "a dataset of files that state their types", "give the folder's path")
     _check_alike(source)
-    exact = {field.name: field.name.lower() in owners for field in source.schema}
-    settled = {field.name: _settled(pyarrow.array([], type=field.type), exact[field.name]) for field in source.schema}
+    names = _names(source)
+    own = alone(names)
+    twice = tuple((name, TWICE) for name in names if name.lower() not in own)
+    fields = [field for field in source.schema if field.name.lower() in own]
+    exact = {field.name: field.name.lower() in owners for field in fields}
+    settled = {field.name: _settled(pyarrow.array([], type=field.type), exact[field.name]) for field in fields}
     # What has more digits than its type cannot be found in files that others read; a folder's path is read otherwise.
     kinds = pyarrow.types
-    decimals = [f.name for f in source.schema if kinds.is_decimal(f.type) and not kinds.is_decimal256(f.type)]
+    decimals = [f.name for f in fields if kinds.is_decimal(f.type) and not kinds.is_decimal256(f.type)]
     settled |= {name: f"{source.schema.field(name).type} in an Arrow dataset" for name in decimals}
     kept = [pyarrow.field(name, array.type) for name, array in settled.items() if not isinstance(array, str)]
     omitted = tuple((name, array) for name, array in settled.items() if isinstance(array, str))
@@ -69,7 +75,7 @@ def dataset(source: Any, owners: Collection[str] = ()) -> Frame:
         filesystem=source.filesystem,
         partitioning=source.partitioning,
     )
-    return Frame(made, omitted)
+    return Frame(made, (*omitted, *twice))
 
 
 def _check_alike(source: Any) -> None:
@@ -81,6 +87,13 @@ def _check_alike(source: Any) -> None:
             if types.get(field.name, field.type) != field.type:
                 bound = f"of one type in all files of a dataset; it is {types[field.name]} and {field.type}"
                 raise InvalidArgument("column", field.name, bound, "write the files anew with the same types")
+
+
+def _names(source: Any) -> list[str]:
+    """What the columns are called, and once more those that files have besides folders named alike."""
+    keys = [] if source.partitioning is None else source.partitioning.schema.names
+    inside = {name for fragment in source.get_fragments() for name in fragment.physical_schema.names} if keys else set()
+    return [*source.schema.names, *(key for key in keys if key in inside)]
 
 
 def paths_of(source: Any) -> tuple[Path, ...]:
@@ -99,14 +112,16 @@ def tabled(source: object, guess: bool = False, owners: Collection[str] = ()) ->
     kept: dict[str, Any] = {}
     omitted: list[tuple[str, str]] = []
     untyped: set[str] = set()
-    for name, values in _columns(source):
+    columns = [*_columns(source)]
+    own = alone(name for name, _ in columns)
+    for name, values in columns:
+        if name.lower() not in own:
+            raise InvalidArgument("source", name, "a column name that comes once, whatever the case", "rename one")
         exact = name.lower() in owners
         array = _column(values, guess, exact)
         usable = array if isinstance(array, str) else _settled(array, exact)
         if isinstance(usable, str):
             omitted.append((name, usable))
-        elif name.lower() in {other.lower() for other in kept}:
-            raise InvalidArgument("source", name, "a column name that comes once, whatever the case", "rename one")
         else:
             kept[name] = usable
             untyped |= {name} if _is_untyped(values) else set()

@@ -42,3 +42,5 @@ class Rows:
     frame: bool = False
     replaced: bool = False
     written: str = ""
+    names: tuple[str, ...] | None = None
+    """What the source itself calls its columns, in their order; None where DuckDB renames none of them."""

@@ -32,7 +32,7 @@ from discreet.engines.postgres.addresses import address_of, driver, is_address, 
 from discreet.engines.postgres.catalog import Form, Reading, named, reading
 from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.engines.postgres.identity import Place
-from discreet.engines.tables import ServerTables, whole_rows
+from discreet.engines.tables import ServerTables, readable, whole_rows
 from discreet.sql.catalog import Column, nearest
 from discreet.sql.statement.dialect import quoted
 
@@ -387,17 +387,14 @@ class Postgres(ServerTables[_Held]):
         for source, target in self._asked(catalog.CASTS):
             bound = "made by the system, since statements use casts between its types"
             raise InvalidArgument("cast", f"{source} AS {target}", bound, f"DROP CAST ({source} AS {target})")
-        readings: dict[str, Reading] = {}
-        omitted, form = [], {}
+        found, places = [], {}
         for number, name, kind, typmod, barred, shown, known in self._asked(catalog.COLUMNS, oid=oid):
-            read = None if barred else reading(name, known, typmod)
-            if read is None or name.lower() in readings:
-                omitted.append((name, barred or (shown if read is None else "a name twice")))
-            else:
-                readings[name.lower()], form[name] = read, (oid, number, kind, typmod)
+            found.append((name, None if barred else reading(name, known, typmod), barred or shown))
+            places[name] = (oid, number, kind, typmod)
+        readings, omitted = readable(found)
         if not readings:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
-        return readings, tuple(omitted), form
+        return readings, omitted, {read.name: places[read.name] for read in readings.values()}
 
     def _check_readable(self, table: str, held: _Held) -> None:
         """That a statement can read the table at all: rows may be hidden from the role, or a server behind it gone."""

@@ -13,7 +13,6 @@ True
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -25,6 +24,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.engines.spark.dates import in_utc
 from discreet.engines.spark.dialect import double, identifier
 from discreet.engines.spark.files import place_of
+from discreet.engines.tables import readable
 from discreet.sql.catalog import Type, nearest
 from discreet.sql.decimals import DIGITS, LONG_DIGITS, Decimals
 
@@ -123,23 +123,18 @@ def reading(name: str, kind: str) -> Reading | None:
 
 def columns(frame: Any, barred: Mapping[str, str]) -> tuple[dict[str, Reading], tuple[tuple[str, str], ...]]:
     """How the columns of a frame are read, and why some cannot be; those `barred` have a reason already."""
-    readings: dict[str, Reading] = {}
-    omitted = []
-    names = Counter(column.name.lower() for column in frame.schema.fields)
+    found = []
     for column in frame.schema.fields:
         kind = column.dataType.simpleString()
         if str(column.metadata.get(DECLARED, "")).startswith("char("):
             kind = re.sub("^string", "char", kind)
         reason = barred.get(column.name.lower())
         read = None if "${" in column.name or reason else reading(column.name, kind)
-        if read is None or names[column.name.lower()] > 1:
-            # Of two with one name Spark reads neither.
-            omitted.append((column.name, reason or (kind if read is None else "a name twice")))
-        else:
-            readings[column.name.lower()] = read
+        found.append((column.name, read, reason or kind))
+    readings, omitted = readable(found)
     if not readings:
         raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
-    return readings, tuple(omitted)
+    return readings, omitted
 
 
 def same_columns(now: Any, before: Any, barred: Mapping[str, str]) -> bool:

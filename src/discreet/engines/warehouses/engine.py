@@ -29,7 +29,7 @@ from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import HomeLock
 from discreet.engines.engine import unrunnable
 from discreet.engines.postgres.addresses import is_ibis, is_server
-from discreet.engines.tables import ServerTables, whole_rows
+from discreet.engines.tables import ServerTables, readable, whole_rows
 from discreet.engines.warehouses.dialect import WAREHOUSES, WarehouseDialect
 from discreet.sql.catalog import Column, Type, nearest
 from discreet.sql.statement.selection import LARGEST
@@ -229,16 +229,10 @@ class Ibis(ServerTables[_Held]):
             raise InvalidArgument(
                 "table", ".".join(parts), f"a table that {self._backend.name} can read", self._near(parts)
             )
-        readings, omitted = {}, []
-        for name, kind in schema.items():
-            read = self._reading(name, kind)
-            if read is None or name.lower() in readings:
-                omitted.append((name, str(kind) if read is None else "a name twice"))
-            else:
-                readings[name.lower()] = read
+        readings, omitted = readable((name, self._reading(name, kind), str(kind)) for name, kind in schema.items())
         if not readings:
             raise InvalidArgument("source", omitted, "with columns that queries can use", "CAST them in a view")
-        return readings, tuple(omitted)
+        return readings, omitted
 
     def _near(self, parts: tuple[str, ...]) -> str:
         """Names of tables like this one, as far as they can be asked for."""

@@ -33,7 +33,7 @@ from discreet.core.domains import Categories
 from discreet.core.errors import Unsupported
 from discreet.sql.analysis.lineage import Origins
 from discreet.sql.analysis.predicates import Conditions, branches, is_over, steps
-from discreet.sql.functions.ranges import EVERYTHING, Interval
+from discreet.sql.functions.ranges import EVERYTHING, LONGS, Interval
 from discreet.sql.functions.registry import FUNCTIONS, interval, weight
 from discreet.sql.parsing.expressions import HEAVIEST
 from discreet.sql.plan import Call, Expression, Literal, Named, Ref, Relation
@@ -76,7 +76,7 @@ def listed(relation: Relation, keys: tuple[Named, ...]) -> tuple[Named, ...]:
     return tuple(found)
 
 
-def _tables(relation: Relation, expression: Expression, lists: Lists) -> set[str]:
+def _tables(relation: Relation, expression: Expression, lists: Lists) -> set[tuple[str, ...]]:
     """The public tables in which the values of a key were found."""
     origins = Origins(relation, lists.listing)
     used = names_in(origins.lowered(expression))
@@ -226,8 +226,11 @@ class _Domain:
 def _whole(reach: Interval, kind: str) -> Values | None:
     if math.isinf(reach.lower) or math.isinf(reach.upper) or reach.upper - reach.lower > MOST:
         return None
-    numbers = range(math.ceil(reach.lower), math.floor(reach.upper) + 1)
-    return tuple(map(float, numbers)) if kind == "real" else tuple(numbers)
+    low, high = math.ceil(reach.lower), math.floor(reach.upper)
+    if kind == "real":
+        return tuple(map(float, range(low, high + 1)))
+    # Bounds and conditions may reach beyond the type; no row has what lies there.
+    return tuple(range(max(low, int(LONGS.lower)), min(high, int(LONGS.upper)) + 1))
 
 
 def _replaced(expression: Expression, parts: dict[Expression, Ref]) -> Expression:

@@ -84,6 +84,7 @@ CLASSES = {
     50: "durability that a cancelled wait only seems to give",
     51: "a file that every question parses anew, where a line break loses rows and a row makes it fail",
     52: "two questions of one identity: what was stored of one is shown for the other",
+    53: "two columns whose names differ in case alone, one taken for the other: rows are owned by the wrong people",
 }
 """Every class of bug, by its number."""
 

@@ -41,6 +41,7 @@ from discreet.session.books import books_of
 from discreet.session.session import Session
 from discreet.sql.catalog import Catalog, Column, Link, Table, Type, is_number
 from discreet.sql.functions.ranges import Interval
+from discreet.sql.held_values import held
 
 __all__ = ["Private", "connect"]
 
@@ -217,9 +218,11 @@ class _Facts:
         listed = {name: kind for name, values in self.values.items() if (kind := type_of(_plain(values))) is not None}
         return {**dict.fromkeys(self.bounds, "real"), **listed}
 
-    def declared(self, name: str, columns: Iterable[Column]) -> tuple[Column, ...]:
-        """The columns of a table with their bounds and values."""
-        table = Table(name, tuple(columns))
+    def declared(
+        self, name: str, columns: Iterable[Column], omitted: tuple[tuple[str, str], ...]
+    ) -> tuple[Column, ...]:
+        """The columns of a table with their bounds and values; every value is one that its column can hold."""
+        table = Table(name, tuple(columns), omitted=omitted)
         facts = {column.name: column for column in table.columns}
         for name, ends in self.bounds.items():
             column = facts[table.column(name).name]
@@ -233,9 +236,19 @@ class _Facts:
             if len(kinds) > 1 and not all(kind is not None and is_number(kind) for kind in kinds):
                 remedy = "write them in the type of the column, or declare another in `types`"
                 raise InvalidArgument("values", name, f"{column.type}, as the column is", remedy)
-            values = Categories(tuple(plain))
+            values = Categories(tuple(_held(column, value) for value in plain))
             facts[column.name] = replace(column, bounds=_spanned(column, values), values=values, found=False)
         return tuple(facts.values())
+
+
+def _held(column: Column, value: Any) -> Any:
+    """A listed value as the column holds it; one that it cannot hold would make statements fail, by what rows hold."""
+    try:
+        return held(value, column.type)
+    except ValueError:
+        remedy = "leave it out, or declare another type in `types`"
+    bound = f"of values that the column can hold, which is {column.type}"
+    raise InvalidArgument("values", {column.name: value}, bound, remedy)
 
 
 def _spanned(column: Column, values: Categories) -> Bounds | None:
@@ -273,14 +286,14 @@ def _private(
     engine.add(name, given.source, types=facts.types, hints=facts.hints, unit=owner, links=links, csv=csv)
     limit = None if given.max_rows is None else natural("max_rows", given.max_rows)
     link = None if given.link is None else Link(*given.link)
-    columns = facts.declared(name, engine.columns(name))
+    columns = facts.declared(name, engine.columns(name), engine.omitted(name))
     table = Table(name, columns, owner, True, limit, link, omitted=engine.omitted(name), disjoint=given.disjoint)
     return replace(table, is_view=engine.is_view(name))
 
 
 def _public(engine: Engine, name: str, data: object, facts: _Facts, csv: Csv | None) -> Table:
     engine.add(name, data, types=facts.types, hints=facts.hints, private=False, csv=csv)
-    columns = facts.declared(name, engine.columns(name))
+    columns = facts.declared(name, engine.columns(name), engine.omitted(name))
     return Table(name, columns, None, False, unique=engine.unique(name), omitted=engine.omitted(name))
 
 

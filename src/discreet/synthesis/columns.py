@@ -20,6 +20,7 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -113,7 +114,7 @@ def _asked(bins: Bins, fields: Sequence[Field]) -> dict[str, int | Sequence[Exac
 def _column(rows: Rows, field: Field, bins: int | Sequence[Exactable] | None) -> Column | None:
     if isinstance(field.type, Decimals):
         # Synthetic rows have doubles for decimals.
-        field = replace(field, expression=cast(field.expression, "real"))
+        field = replace(field, expression=cast(field.expression, "real"), values=_in_doubles(field.values))
     number = field.type in ("integer", "real")
     if bins is not None and not number:
         raise InvalidArgument("bins", field.label, "for numbers only", "declare its values instead")
@@ -138,6 +139,13 @@ def _column(rows: Rows, field: Field, bins: int | Sequence[Exactable] | None) ->
         raise InvalidArgument("bins", field.label, "of a column with bounds", "declare them, or list all ends of bins")
     values = listing(rows.relation, field.expression)
     return None if values is None or len(values) > MOST_VALUES else _listed(field, values)
+
+
+def _in_doubles(values: Categories | None) -> Categories | None:
+    """Listed decimals as synthetic rows have them."""
+    listed = () if values is None else values.values
+    doubles = [float(value) if isinstance(value, Fraction | Decimal) else value for value in listed]
+    return Categories(tuple(dict.fromkeys(doubles))) if doubles else None
 
 
 def _listed(field: Field, values: Sequence[Any]) -> Column:

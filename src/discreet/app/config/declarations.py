@@ -8,8 +8,8 @@
 {'cities': 'data/cities.csv'}
 >>> linked("order_id=orders.id")
 ('order_id', 'orders', 'id')
->>> typed("site", "integer", ["1", "2"])
-[1, 2]
+>>> typed("site", "integer", ["1", "2"]), typed("rate", "decimal(4,2)", ["0.10"])
+([1, 2], ['0.10'])
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
+from discreet.app.config.toml import Number
 from discreet.core.errors import InvalidArgument
+from discreet.sql.decimals import Decimals
 
 __all__ = ["bounds", "linked", "listed", "pairs", "typed"]
 
@@ -70,9 +73,14 @@ def typed(column: str, kind: str, texts: Iterable[str]) -> list[Any]:
     """The values that the texts stand for in a column of this type."""
     given = list(texts)
     try:
-        return [_READERS[kind](text) for text in given]
-    except (KeyError, ValueError):
+        return [(_decimal if Decimals.named(kind) else _READERS[kind])(text) for text in given]
+    except (KeyError, ArithmeticError, ValueError):
         raise InvalidArgument(f"values of {column}", given, f"of type {kind}", "list values it can hold") from None
+
+
+def _decimal(text: str) -> Number:
+    """A number with the digits that it is written with."""
+    return Number(f"{Decimal(text):f}")
 
 
 def _boolean(text: str) -> bool:

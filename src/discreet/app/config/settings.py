@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +78,14 @@ def _lists(key: str, value: Any) -> dict[str, list[Any]]:
     for column, items in _mapping(key, value).items():
         if not isinstance(items, list):
             raise InvalidArgument(f"{key}.{column}", items, "a list", 'write for example city = ["A", "B"]')
-        found[column] = [float(item) if isinstance(item, Decimal) else item for item in items]
+        found[column] = [_listed(item) if isinstance(item, Decimal) else item for item in items]
     return found
+
+
+def _listed(number: Decimal) -> float | Decimal:
+    """A listed number as a double, unless that is not written with the same digits."""
+    double = float(number)
+    return double if not isfinite(double) or Decimal(repr(double)) == number else number
 
 
 def _mapping(key: str, value: Any) -> Mapping[str, Any]:

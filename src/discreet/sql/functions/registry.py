@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 
 from sqlglot import exp
@@ -51,6 +52,7 @@ from discreet.sql.functions.text import (
     measured,
     no_longer,
 )
+from discreet.sql.held_values import is_long, is_writable
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 __all__ = ["FUNCTIONS", "Mismatch", "admit", "call", "cast", "interval", "render", "weight"]
@@ -224,6 +226,17 @@ def _all_of(kind: Decimals) -> Interval:
     return Interval(-kind.most, kind.most)
 
 
+def _is_held(literal: Literal) -> bool:
+    value, kind = literal.value, literal.type
+    if isinstance(value, str):
+        return is_writable(value)
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        return not isinstance(value, float | Decimal) and getattr(value, "tzinfo", None) is None
+    if isinstance(kind, Decimals):
+        return kind.holds(value)
+    return is_long(value) if kind == "integer" or isinstance(value, int) else abs(value) <= DOUBLES.upper
+
+
 def _literal_range(literal: Literal) -> Interval:
     if is_number(literal.type) and isinstance(literal.value, int | Fraction):
         return Interval.exactly(literal.value).rounded(literal.type)
@@ -231,7 +244,10 @@ def _literal_range(literal: Literal) -> Interval:
 
 
 def _literal(literal: Literal) -> Node:
+    """A constant. One that its type cannot hold fails only where a row gets to it, so none is ever written."""
     value = literal.value
+    if not _is_held(literal):
+        raise Unsupported(f"the {literal.type} {value!r:.100}", "its type cannot hold it", "write another value")
     if value is None:
         return typed(exp.Null(), literal.type)
     if isinstance(value, bool):

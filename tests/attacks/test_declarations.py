@@ -374,3 +374,10 @@ def test_a_name_is_not_taken_for_the_way_to_another_column(name: str) -> None:
     text = f"SELECT c, COUNT(*) AS n FROM ({inner}) WHERE \"{name}\" IN ('A', 'y') GROUP BY c"
     with opened(rows, max_rows=3, values={"c": ["A", "B", "C"]}, budget=dc.ApproxDP(10_000, "1e-6")) as session:
         assert [key for key, _ in session.sql(text, epsilon=1000).rows] == ["A", "B", "C"]
+
+
+def test_values_that_have_next_to_nothing_in_common_are_refused_or_priced() -> None:
+    """Not by an error of arithmetic: their unit is smaller than any double."""
+    text = "SELECT SUM(CASE WHEN who = 42 THEN 1e-400 ELSE 0 END) AS n FROM t"
+    with opened(people(True), max_rows=1) as session:
+        assert outcome(lambda: session.price(text, epsilon=1)) in ("answered", "InvalidArgument")

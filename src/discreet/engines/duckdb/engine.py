@@ -33,7 +33,7 @@ from weakref import WeakSet, finalize
 from discreet.core.errors import EngineUnavailable, InvalidArgument
 from discreet.core.forks import folder as temporary_folder
 from discreet.core.forks import forever
-from discreet.engines.duckdb.columns import Owning, declared_types, own_names, told_apart
+from discreet.engines.duckdb.columns import Owning, by_bytes, declared_types, own_names, told_apart
 from discreet.engines.duckdb.csv_records import Csv
 from discreet.engines.duckdb.csv_spellings import kind_of_values, spelled
 from discreet.engines.duckdb.files import CSV, Files, found, is_database, marks, outermost
@@ -76,7 +76,6 @@ class DuckDB(Tables[Held]):
         import duckdb
 
         self._lasting = lasting
-
         # What does not fit into memory is written here, readable by this user only.
         self._folder, remove = temporary_folder()
         self._clear = finalize(self, remove)
@@ -439,11 +438,8 @@ class DuckDB(Tables[Held]):
             remedy = nearest(table, sorted(name for _, name, _ in listed))
             raise InvalidArgument("table", table, f"the name of one table or view in {path.name}", remedy)
         self._views |= {table} if named[0][2] else set()
-        rows = f"FROM {quoted(alias)}.{quoted(named[0][0])}.{quoted(named[0][1])}"
-        # A collation of theirs would make two people one, or two groups: texts are equal if their bytes are.
-        texts = [quoted(name) for name, kind in self._described(rows) if kind == "VARCHAR"]
-        replaced = ", ".join(f'{name} COLLATE "C" AS {name}' for name in texts)
-        return f"SELECT * REPLACE ({replaced}) {rows}" if texts else f"SELECT * {rows}"
+        rows = f"FROM {'.'.join(map(quoted, (alias, *named[0][:2])))}"
+        return by_bytes(rows, self._described(rows))
 
 
 def _after_fork_in_child() -> None:

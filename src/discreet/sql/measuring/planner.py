@@ -262,7 +262,10 @@ def _gains(usual: Measurement, index: int, statistic: Statistic, epsilon: Fracti
     """Whether noise by the declared values is clearly smaller than the usual, for a share of ε; and each unit that
     counts is whole in the sum, having one row."""
     weights = usual.weights
-    if not statistic.values or (weights is not None and (weights.rows != ONE_ROW or statistic.bound > WEIGHED)):
+    # What values have in common may be smaller than any double.
+    if not statistic.values or not float(statistic.step):
+        return False
+    if weights is not None and (weights.rows != ONE_ROW or statistic.bound > WEIGHED):
         return False
     most = WORTH * usual.error(index, 0) / float(statistic.step)
     rate = epsilon / usual.changes

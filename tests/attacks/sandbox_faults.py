@@ -1,5 +1,7 @@
 """Faults of the walls around a function, planted in the program that workers run, one at a time."""
 
+import pickletools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +25,16 @@ def _in_workers(lines: str) -> Any:
     start = "from discreet.robust.sandbox.forkserver import main\n"
     assert start in workers._PROGRAM
     return patch.object(workers, "_PROGRAM", workers._PROGRAM.replace(start, start + kept + lines + "\n"))
+
+
+@contextmanager
+def _in_launchers(lines: str, later: str = "") -> Iterator[None]:
+    """What begins a worker, with these lines before; `l` is its module. Then the worker itself, with others."""
+    start = "from discreet.robust.sandbox.launcher import launch\n"
+    assert start in workers._LAUNCHER
+    changed = f"{start}from discreet.robust.sandbox import launcher as l\n{lines}\n"
+    with patch.object(workers, "_LAUNCHER", workers._LAUNCHER.replace(start, changed)), _in_workers(later):
+        yield
 
 
 def function_loaded_before_the_walls() -> Any:
@@ -186,4 +198,71 @@ def environment_passed_on() -> Any:
 
 def no_namespaces() -> Any:
     """No fault of ours: a machine that allows none."""
-    return _in_workers("w._unshare = lambda namespaces: False\nn.begin_namespace = lambda: False")
+    nothing = "begin_namespace = lambda: False"
+    return _in_launchers(f"l.{nothing}", f"w._unshare = lambda namespaces: False\nn.{nothing}")
+
+
+def numbers_kept() -> Any:
+    """No fault of ours: what each process before a block has for a number is kept where the block finds it."""
+    return _in_workers(
+        "import builtins, os\n"
+        "builtins.numbers = [os.getpid()]\n"
+        "forked = n._forked\n"
+        "def noted(*given):\n"
+        "    builtins.numbers.append(os.getpid())\n"
+        "    forked(*given)\n"
+        "n._forked = noted"
+    )
+
+
+NUMBERED_BY_THE_SYSTEM = "n.fork_as = lambda number: n.os.fork()"
+
+
+def carers_numbered_by_the_system() -> Any:
+    return _in_workers(NUMBERED_BY_THE_SYSTEM)
+
+
+def numbers_of_the_machine() -> Any:
+    """All are forked by a process that is in no namespace of its own."""
+    unasked = "serve = n._serve\nn._serve = lambda *given: serve(*given[:-1], True)"
+    return _in_launchers("l.begin_namespace = lambda: False", f"{NUMBERED_BY_THE_SYSTEM}\n{unasked}")
+
+
+def named_modules_imported_where_all_are_forked() -> Any:
+    """Whatever module a function names, on whose memory all blocks begin."""
+    ahead = workers.loaded_ahead
+
+    def all_of_them(form: str, packed: bytes) -> list[str]:
+        texts = [text for _, text, _ in pickletools.genops(packed) if isinstance(text, str)]
+        return [*ahead(form, packed), *(text for text in texts if text.split(".")[0] in sys.stdlib_module_names)]
+
+    return patch.object(workers, "loaded_ahead", all_of_them)
+
+
+def files_looked_at_noted() -> Any:
+    """No fault of ours: whether Python looked at what its standard input is, and what it opened in its own way."""
+    return _in_workers(
+        "import builtins, io, os, stat\n"
+        "builtins.looked = [f'standard {n}' for n in range(3) if not stat.S_ISCHR(os.fstat(n).st_mode)]\n"
+        "real = builtins.open\n"
+        "def noted(path, *given, **named):\n"
+        "    builtins.looked += [path] if str(path).startswith('/proc') else []\n"
+        "    return real(path, *given, **named)\n"
+        "builtins.open = noted"
+    )
+
+
+def socket_as_standard_input() -> Any:
+    return _in_launchers(
+        "def become(program):\n"
+        "    os.dup2(0, l.CONTROL)\n"
+        "    l.keep_powers()\n"
+        "    l.signal.pthread_sigmask(l.signal.SIG_UNBLOCK, l._ENDS)\n"
+        "    os.execv(program[0], program)\n"
+        "l._become = become"
+    )
+
+
+def files_opened_by_python() -> Any:
+    """Which asks for their numbers."""
+    return _in_workers("n._told_of_maps = lambda: open('/proc/self/maps', 'rb', buffering=0).read")

@@ -29,7 +29,7 @@ import discreet as dc
 from discreet.robust import Limits
 from discreet.robust.sandbox import workers
 from discreet.robust.sandbox.confinement import to_mask
-from discreet.robust.sandbox.forkserver import read
+from discreet.robust.sandbox.forkserver import CARER, read
 from discreet.robust.sandbox.threads import MOST
 from discreet.robust.sandbox.workers import Workers
 from discreet.session.session import Session
@@ -212,17 +212,67 @@ def test_where_the_stewards_files_lie_among_packages_nothing_is_run(tmp_path: Pa
         assert session.spent == before
 
 
-def test_a_block_knows_no_number_of_a_process_outside() -> None:
+@attack(35, finds=[faults.numbers_of_the_machine, faults.carers_numbered_by_the_system])
+def test_a_block_knows_no_number_that_others_could_have_moved() -> None:
+    """Neither its own nor, from the memory that it has a copy of, those of the processes that it was forked by: each
+    thread that a block begins moves the next number of the machine."""
+
     def numbers(rows: Any) -> tuple[int, ...]:
+        import builtins
         import os
         import threading
 
-        return os.getpid(), threading.main_thread().native_id or 0, threading.get_native_id()
+        threading.stack_size(1 << 16)
+        for _ in range(20):
+            threading.Thread(target=int).start()
+        natives = threading.main_thread().native_id or 0, threading.get_native_id()
+        return *vars(builtins)["numbers"], os.getpid(), *natives
 
-    with Workers(numbers, None, "rows", LIMITS, confined=True) as confined:
+    found = set()
+    for _ in range(2):
+        with faults.numbers_kept(), Workers(numbers, None, "rows", LIMITS, confined=True) as confined:
+            found |= {*confined.answers(lambda place: pickle.dumps([1]), 3)}
+    assert found == {f'{{"t": [1, {CARER}, 1, 1, 1]}}'.encode()}
+
+
+@attack(35, finds=[faults.named_modules_imported_where_all_are_forked])
+def test_no_module_that_a_function_chooses_is_imported_where_all_are_forked() -> None:
+    """It would run there outside the inner walls, and what it keeps of the machine all blocks would have."""
+
+    def early(rows: Any) -> tuple[Any, ...]:
+        import sys
+
+        before = "wave" in sys.modules or "multiprocessing.heap" in sys.modules
+        import multiprocessing.heap
+        import wave
+
+        heap: Any = multiprocessing.heap.BufferWrapper
+        return before, wave.__name__, heap._heap._lastpid
+
+    with Workers(early, None, "rows", LIMITS, confined=True) as confined:
         (answer,) = confined.answers(lambda place: pickle.dumps([1]), 1)
     assert answer is not None
-    assert len({*read(answer)}) == 1
+    assert read(answer) == (False, "wave", 1)
+
+
+@attack(35, finds=[faults.socket_as_standard_input, faults.files_opened_by_python])
+def test_the_process_that_forks_does_not_ask_for_numbers_of_what_is_open() -> None:
+    """Sockets and files of /proc are numbered by the machine, and a block moves that by mapping memory."""
+
+    def looked(rows: Any) -> tuple[str, ...]:
+        import builtins
+
+        return tuple(vars(builtins)["looked"])
+
+    with faults.files_looked_at_noted(), Workers(looked, None, "rows", LIMITS, confined=True) as confined:
+        (answer,) = confined.answers(lambda place: pickle.dumps([1]), 1)
+    assert answer is not None
+    assert read(answer) == ()
+
+
+def forking(number: int) -> list[int]:
+    """The processes of which a process was the one that began them."""
+    return [int(one) for one in Path(f"/proc/{number}/task/{number}/children").read_text().split()]
 
 
 @attack(35, finds=[faults.blocks_not_waited_for])
@@ -237,8 +287,10 @@ def test_nothing_is_left_of_blocks_that_took_too_long() -> None:
     with Workers(sleepy, 1, "rows", Limits(seconds="0.1", workers=1), confined=True) as confined:
         assert confined.answers(lambda place: pickle.dumps([1]), 4) == [None] * 4
         (slot,) = confined._slots
-        number = slot._process.pid
-        assert Path(f"/proc/{number}/task/{number}/children").read_text() == ""
+        (first,) = forking(slot._process.pid)
+        (server,) = forking(first)
+        assert forking(server) == []
+    assert not Path(f"/proc/{first}").exists()
 
 
 @attack(35, finds=[faults.names_of_files_kept])
@@ -363,7 +415,7 @@ def test_the_same_holds_for_somebody_who_is_not_root(tmp_path: Path) -> None:
         chown 65534 "$1"
         cd {ours}
         exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all {inside} \\
-            tests/attacks/test_sandbox.py -k "gets_nothing_done or environment"
+            tests/attacks/test_sandbox.py -k "gets_nothing_done or environment or have_moved"
     """
     with_home = dict(os.environ) | {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     place = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())

@@ -210,6 +210,19 @@ def test_a_child_has_its_own_rows_and_little_else() -> None:
     assert set(answers) == {b'{"t": [1, 3, null]}'}
 
 
+def test_libraries_that_a_function_names_are_imported_once_for_all_blocks() -> None:
+    def early(rows: Any) -> tuple[bool, ...]:
+        import sys
+
+        before = "scipy.stats" in sys.modules, "scipy.odr" in sys.modules
+        import scipy.odr
+        import scipy.stats
+
+        return *before, scipy.stats.__name__ != scipy.odr.__name__
+
+    assert run(early, [0, 0], None) == [b'{"t": [true, false, true]}'] * 2
+
+
 def test_each_run_draws_numbers_of_its_own() -> None:
     answers = run(lambda rows: np.random.random(), [0, 0, 0])
     assert len(set(answers)) == 3

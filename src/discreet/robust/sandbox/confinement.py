@@ -9,7 +9,8 @@ The outer ones are built once, by the process that forks others (`sandbox/forkse
 
 The inner ones are built by each child, last the one that forbids to build or change any.
 
-- `processes`: it is forked as the first of its own namespace and sees no other; its number is always the same.
+- `processes`: it is forked as the first of its own namespace and sees no other; its number is always the same, and so
+  are those of the two processes before it (`sandbox/launcher.py`, `fork_as`), whose memory it has a copy of.
 - `capabilities`: all are given up, for ever, those of root too, among them the one that opens files by handle.
 - `landlock`: a second wall around files, in case the first has a hole: nothing is opened but the installation, nothing
   is written but /dev/null.
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -33,8 +35,8 @@ from contextlib import suppress
 from discreet.robust.sandbox import linux as k
 from discreet.robust.sandbox.seccomp import call_filter
 
-__all__ = ["COMPLETE", "WALLS", "begin_namespace", "build_inner", "build_outer"]
-__all__ += ["keep_from_children", "set_process_option", "to_mask"]
+__all__ = ["COMPLETE", "WALLS", "begin_namespace", "build_inner", "build_outer", "fork_as"]
+__all__ += ["keep_from_children", "keep_powers", "set_process_option", "to_mask"]
 
 WALLS = ("root", "network", "processes", "capabilities", "landlock", "calls")
 COMPLETE = frozenset({"root", "processes", "capabilities", "calls"})
@@ -103,7 +105,33 @@ def _unshare(namespaces: int) -> bool:
 def begin_namespace() -> bool:
     """Whether the next process that this one forks is the first of a new namespace of processes. The system ends all
     others of the namespace with the first."""
-    return _supported() and bool(ctypes.CDLL(None, use_errno=True).unshare(k.CLONE_NEWPID) == 0)
+    return _supported() and _unshare(k.CLONE_NEWPID)
+
+
+def keep_powers() -> None:
+    """What powers this process has in its namespaces it keeps when it becomes another program, as root would."""
+    if not _supported():
+        return
+    system = ctypes.CDLL(None, use_errno=True)
+    head, kept = struct.pack("<Ii", k._LINUX_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
+    if system.syscall(k.number("capget"), head, kept) == 0:
+        kept[2], kept[5] = kept[1], kept[4]  # what is permitted is inheritable, too
+        system.syscall(k.number("capset"), head, kept)
+    for capability in range(64):
+        system.prctl(k.PR_CAP_AMBIENT, k.PR_CAP_AMBIENT_RAISE, capability, 0, 0)
+
+
+def fork_as(number: int) -> int:
+    """fork, to a child that has this number in the namespace of this process; raises where the system does not give
+    it. No other number comes into the memory of either, which are the same but for what this returns: neither Python
+    nor the C library is told. So this process must have one thread, and the child should fork, as usual, before it does
+    much."""
+    if not _supported():
+        raise _WallError(0, "no numbers are known here")
+    wanted = ctypes.c_int32(number)
+    given = struct.pack("<11Q", 0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(wanted), 1, 0)
+    # PyDLL: the lock of Python's interpreter is not let go, so that the child has it.
+    return _check(ctypes.PyDLL(None, use_errno=True).syscall(k.number("clone3"), given, len(given)))
 
 
 def build_inner(visible: Sequence[str]) -> set[str]:

@@ -3,9 +3,14 @@
 A child gets the rows of one block through a socket of its own and sends back one short answer; the program ends it when
 its time is over. Code of the function runs in children alone, and only after the walls of `sandbox/confinement.py`
 stand around them: that is where the bytes are loaded, for loading them may run anything. So the program that forks
-never runs a part of the function, and a child is a copy of a process that did not, nor watched one that did: what a
-run changes dies with it, and no run sees more than the rows of its block. Before the first block a child is forked
-that loads the function and has no rows, so that what cannot be loaded is known in time.
+never runs a part of the function, nor imports what it chooses (`sandbox/ahead.py`), and a child is a copy of a process
+that did not, nor watched one that did: what a run changes dies with it, and no run sees more than the rows of its
+block. Before the first block a child is forked that loads the function and has no rows, so that what cannot be loaded
+is known in time.
+
+Nor does a child find in its memory what the machine counts, and blocks before it could have moved: numbers of processes
+and threads, of sockets and other files. The program begins as the first process of a namespace
+(`sandbox/launcher.py`), does not ask for the numbers of what is open, and gives those it forks the same one each time.
 
 What leaves a child is bytes that the function may choose, up to `MOST` of them, and is read as such: doubles in a row,
 the JSON of a label, or one of the `OUTCOMES`. No text of a function, its exceptions included, is passed on.
@@ -21,6 +26,7 @@ them no child loads anything. `sandbox/workers.py` runs this file and those it i
 from __future__ import annotations
 
 import builtins
+import errno
 import importlib
 import json
 import os
@@ -43,6 +49,7 @@ from discreet.robust.sandbox.confinement import (
     begin_namespace,
     build_inner,
     build_outer,
+    fork_as,
     keep_from_children,
     set_process_option,
 )
@@ -63,6 +70,11 @@ LOADED, ENDED = 254, 255
 """What a load may come to, beside a kind of exception."""
 MOST = 1 << 16
 """Bytes of an answer; what is longer is no answer."""
+CARER = 250
+"""The number of a process that cares for a child, whichever that is. None else takes it: others are numbered from 1,
+and from 300 once the end is reached."""
+_PATIENCE = 1_000_000
+"""How often to ask for that number while the system still has it for the carer before."""
 _DESCRIPTORS = 256
 _OLD_SECONDS = 2
 """Processor time may pass what the clock allows by this much."""
@@ -148,15 +160,13 @@ def framed(columns: Any, form: str) -> Any:
 
 
 def main(descriptor: int) -> None:
-    """Build the outer walls, have a child load the function, say how that went, then fork for each block until nobody
-    asks any more."""
+    """Build the outer walls, import what the order says, and fork the process that serves."""
+    alone = os.getpid() == 1
     control = socket.socket(fileno=descriptor)
     order = json.loads(received(control))
     packed = received(control)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as chosen:
-        # Where memory runs out, the kernel ends a block and never the session, whose failure would tell of rows.
-        chosen.write("1000")
-    pages, mapped = _told_of_itself("statm"), _told_of_itself("maps")
+    set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+    mapped = _told_of_maps()
     # A child inherits the order, and need not know what is hidden from it.
     outer = build_outer(order["visible"], order.pop("hidden"))
     sys.path[:] = order["path"]
@@ -164,13 +174,24 @@ def main(descriptor: int) -> None:
         # What is missing here is missing for the function too, which will say so itself.
         with suppress(Exception):
             importlib.import_module(name)
-    order["memory"] += int((pages() or b"0").split()[0]) * resource.getpagesize()
-    _keep_memory(mapped())
+    maps = _ranges(mapped())
+    order["memory"] += sum(end - first for first, end, _ in maps)
+    if (server := os.fork()) != 0:
+        os.waitpid(server, 0)
+        return
+    # Libraries begin threads when they are imported, and here are none of them.
+    set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _keep_memory(maps)
+    _serve(control, order, packed, outer, alone)
+
+
+def _serve(control: socket.socket, order: dict[str, Any], packed: bytes, outer: set[str], numbered: bool) -> None:
+    """Have a child load the function, say how that went, then fork for each block until nobody asks any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     outcome = b""
     ours, theirs = socket.socketpair()
     with ours:
-        _kept(theirs.detach(), control, order, packed, outer, loads_only=True)
+        _kept(theirs.detach(), control, order, packed, outer, numbered, loads_only=True)
         ours.setblocking(False)
         with suppress(OSError):
             outcome = ours.recv(2)
@@ -182,28 +203,37 @@ def main(descriptor: int) -> None:
         request, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         if not request:
             return
-        _kept(descriptors[0], control, order, packed, outer)
+        _kept(descriptors[0], control, order, packed, outer, numbered)
         sent(control, DONE)
 
 
-def _told_of_itself(name: str) -> Callable[[], bytes]:
-    """What /proc says of this process, whenever asked: read through a file that is opened now, while there is a /proc;
-    nothing where there is none."""
+def _told_of_maps() -> Callable[[], bytes]:
+    """What /proc says of the memory of this process, whenever asked: read through a file that is opened now, while
+    there is a /proc; nothing where there is none. Python's own `open` asks for the number of the file, which the
+    machine counts."""
     try:
-        told = open(f"/proc/self/{name}", "rb", buffering=0)  # noqa: SIM115
+        place = os.open("/proc/self/maps", os.O_RDONLY)
     except OSError:
         return lambda: b""
-    return lambda: told.read() if told.seek(0) == 0 else b""
+    return lambda: b"".join(iter(lambda: os.read(place, 1 << 16), b""))
 
 
-def _keep_memory(maps: bytes) -> None:
-    """No child has memory that others can see it write to: what a library mapped to be shared stays here, and a child
-    that reaches for it ends. `maps` is as in /proc."""
+def _ranges(maps: bytes) -> list[tuple[int, int, str]]:
+    """Where memory begins and ends, and the rights on it, of a file as in /proc."""
+    found = []
     for line in maps.decode(errors="replace").splitlines():
         place, rights = line.split()[:2]
+        first, end = (int(part, 16) for part in place.split("-"))
+        found.append((first, end, rights))
+    return found
+
+
+def _keep_memory(maps: list[tuple[int, int, str]]) -> None:
+    """No child has memory that others can see it write to: what a library mapped to be shared stays here, and a child
+    that reaches for it ends."""
+    for first, end, rights in maps:
         if rights[1] == "w" and rights[3] == "s":
-            first, last = (int(end, 16) for end in place.split("-"))
-            keep_from_children(first, last - first)
+            keep_from_children(first, end - first)
 
 
 def _kept(
@@ -212,16 +242,18 @@ def _kept(
     order: dict[str, Any],
     packed: bytes,
     outer: set[str],
+    numbered: bool,
     loads_only: bool = False,
 ) -> None:
     """One child, from its beginning to its end, in the care of a process of its own. A child is a copy of whatever
     forks it: in the memory of one that had watched others it would find how long those took, and their numbers."""
-    if os.fork() == 0:
+    child, numbered = _caring(numbered)
+    if child == 0:
         try:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)
             set_process_option(PR_SET_CHILD_SUBREAPER, 1)
-            _forked(descriptor, control, order, packed, outer, loads_only)
+            _forked(descriptor, control, order, packed, outer, numbered, loads_only)
         finally:
             os._exit(0)
     os.close(descriptor)
@@ -231,17 +263,30 @@ def _kept(
             os.wait()
 
 
+def _caring(numbered: bool) -> tuple[int, bool]:
+    """A fork, and whether it has a number of ours, where there is a namespace for that."""
+    for _ in range(_PATIENCE if numbered else 0):
+        try:
+            return fork_as(CARER), True
+        except OSError as error:
+            if error.errno != errno.EEXIST:
+                break
+            os.sched_yield()  # to sleep is to read the clock: the time would stay in memory
+    return os.fork(), False
+
+
 def _forked(
     descriptor: int,
     control: socket.socket,
     order: dict[str, Any],
     packed: bytes,
     outer: set[str],
+    numbered: bool,
     loads_only: bool,
 ) -> None:
     """In the process that cares for one child."""
     ours, theirs = socket.socketpair()
-    alone = begin_namespace()
+    alone = begin_namespace() and numbered
     child = os.fork()
     if child == 0:
         control.close()

@@ -19,7 +19,7 @@ What is counted. One block makes many, another sees the number, or that there ar
 
 - inode numbers and cookies of pipes, sockets, pidfds and files in memory: none is made here (pipe, socketpair,
   memfd_create, clone with CLONE_PIDFD), and the one there is, `CHANNEL`, is neither looked at (fstat, getsockopt) nor
-  copied to where it could be;
+  copied to where it could be; memory that is mapped to be shared takes one, which nobody behind the walls can ask for;
 - numbers of mounts (statx, name_to_handle_at);
 - watches of a user (epoll_ctl, inotify_add_watch), his pending signals (timer_create), and his threads: who could set
   RLIMIT_NPROC would count them by when clone begins to fail, so no limits are set (setrlimit, prlimit64);

@@ -11,26 +11,22 @@ say: they are loaded nowhere but in a child that is walled in (`sandbox/forkserv
 from __future__ import annotations
 
 import os
-import pickletools
 import sys
 import sysconfig
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from types import CodeType, ModuleType
+from types import ModuleType
 
 from discreet.core.errors import InvalidArgument
 
-__all__ = ["import_path", "installed", "name_of", "named_modules", "shipped"]
+__all__ = ["import_path", "installed", "name_of", "shipped"]
 
 LARGEST = 1 << 26
 """Bytes of a function with all it carries."""
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 _CLOCKS = ("/usr/share/zoneinfo", "/etc/localtime")
-_PRELOADED = 100
-"""Modules that a worker loads at most, of those that the function names."""
 _SENDING = Lock()
 """What is sent by value is known to cloudpickle by a list that all threads share."""
 _BY_VALUE: list[ModuleType] = []
@@ -108,35 +104,6 @@ def _own_modules() -> list[ModuleType]:
         if name not in ("__main__", "__mp_main__") and module.__name__ == name:
             own += [] if os.path.realpath(file).startswith(real) else [module]
     return own
-
-
-def named_modules(packed: bytes, function: object) -> list[str]:
-    """Installed modules that the function names, for a worker to load once instead of in each child: those among its
-    strings that are modules here, and those that its code imports. Nothing of it is run for this."""
-    strings: dict[str, None] = {}
-    with suppress(Exception):
-        for step, value, _ in pickletools.genops(packed):
-            if "UNICODE" in step.name and isinstance(value, str):
-                strings[value] = None
-    loaded = [name for name in strings if name in sys.modules]
-    imported = [name for code in _codes(function) for name in _imports(code)]
-    return [name for name in dict.fromkeys([*loaded, *imported]) if "__main__" not in name][:_PRELOADED]
-
-
-def _codes(function: object) -> Iterator[CodeType]:
-    """The code of a function, and of the functions inside it."""
-    waiting: list[object] = [getattr(function, "__code__", None)]
-    while waiting:
-        code = waiting.pop()
-        if isinstance(code, CodeType):
-            yield code
-            waiting += code.co_consts
-
-
-def _imports(code: CodeType) -> list[str]:
-    import dis
-
-    return [str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME" and step.argval]
 
 
 def import_path() -> list[str]:

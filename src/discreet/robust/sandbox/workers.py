@@ -47,8 +47,10 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import exact, natural
 from discreet.mechanisms.additive import flag
 from discreet.robust.sandbox import forkserver as nursery
+from discreet.robust.sandbox.ahead import loaded_ahead
 from discreet.robust.sandbox.confinement import COMPLETE, WALLS, to_mask
-from discreet.robust.sandbox.shipping import import_path, installed, name_of, named_modules, shipped
+from discreet.robust.sandbox.launcher import CONTROL
+from discreet.robust.sandbox.shipping import import_path, installed, name_of, shipped
 
 __all__ = ["Form", "Limits", "Workers"]
 
@@ -67,24 +69,25 @@ _TAIL_RATE = 1 << 33
 took the kernel 0.5 seconds."""
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SYSTEMROOT")
 """Environment variables that a worker has."""
-_PROGRAM = """
+_PACKAGES = """
 import os, sys, types
 for name, folder in zip(("discreet", "discreet.robust", "discreet.robust.sandbox"), sys.argv[1:]):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [folder]
+"""
+"""The packages that these files are in, without what they load: that is much more."""
+_LAUNCHER = f"""{_PACKAGES}
+from discreet.robust.sandbox.launcher import launch
+launch([sys.executable, "-P", "-c", *sys.argv[4:], *sys.argv[1:4]])
+"""
+_PROGRAM = f"""{_PACKAGES}
 from discreet.robust.sandbox.forkserver import main
 for name in [name for name in sys.modules if name.split(".")[0] == "discreet"]:
     del sys.modules[name]
-control, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
-os.dup2(nothing, 0)
-os.close(nothing)
-main(control)
+main({CONTROL})
 """
-"""Runs `sandbox/forkserver.py` and what it imports, but not the packages that they are in: those load much more."""
+"""What `sandbox/launcher.py` and then, in a new process, `sandbox/forkserver.py` is run by."""
 _SINGLE = tuple(f"{name}_THREADS" for name in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "VECLIB_MAXIMUM"))
-_EVERYWHERE = ("numpy.random", "cloudpickle")
-_MODULES = {"pandas": ["pandas"], "arrow": ["pyarrow"]}
-"""What a worker loads before it forks, beside numpy: what a child loads is loaded for each block."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,7 @@ class Workers:
             _check_apart(masked)
         self._order = {
             "path": import_path(),
-            "modules": [*_MODULES.get(form, []), *_EVERYWHERE, *named_modules(self._packed, function)],
+            "modules": loaded_ahead(form, self._packed),
             "form": form,
             "size": size,
             "seconds": float(limits.seconds),
@@ -304,7 +307,8 @@ class _Slot:
         environment["ARROW_DEFAULT_MEMORY_POOL"] = "system"
         here = Path(nursery.__file__).parent
         # The socket is its standard input: the number of a descriptor would tell workers apart.
-        program = [sys.executable, "-P", "-c", _PROGRAM, *map(str, (here.parents[1], here.parent, here))]
+        folders = map(str, (here.parents[1], here.parent, here))
+        program = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *folders, _PROGRAM]
         self.walls: frozenset[str] = frozenset()
         self._required = frozenset(order["required"])
         self._control = ours
@@ -362,8 +366,12 @@ class _Slot:
 
     def end(self) -> None:
         """Nothing of it is left; whoever waits for it is told so by the socket before that is closed."""
-        self._process.kill()
-        self._process.wait()
+        self._process.terminate()
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         self._control.close()
 
 

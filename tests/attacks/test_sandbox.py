@@ -270,6 +270,27 @@ def test_the_process_that_forks_does_not_ask_for_numbers_of_what_is_open() -> No
     assert read(answer) == ()
 
 
+def repeated(levels: int) -> Callable[[Any], float]:
+    """A function whose code has the same code twice, which has the same code twice, and so on."""
+
+    def half(rows: Any) -> float:
+        return 0.5
+
+    for _ in range(levels):
+        half.__code__ = half.__code__.replace(co_consts=(None, 0.5, half.__code__, half.__code__))
+    return half
+
+
+@attack(42, finds=[faults.code_of_any_size])
+def test_a_price_does_no_work_for_code_that_python_never_wrote(tmp_path: Path) -> None:
+    """Python takes the hash of code by all it holds, and does so while a function is pickled."""
+    inner = repeated(18)
+    with steward(tmp_path) as (session, _):
+        for function in (inner, lambda rows: inner(rows)):
+            with pytest.raises(dc.InvalidArgument, match="parts of code"):
+                session.price(dc.Estimate(function, "t", epsilon=1, bounds=(0, 1), limits=LIMITS, form="numpy"))
+
+
 def forking(number: int) -> list[int]:
     """The processes of which a process was the one that began them."""
     return [int(one) for one in Path(f"/proc/{number}/task/{number}/children").read_text().split()]

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from discreet.robust.sandbox.shipping import name_of, shipped
+
 FORKED = """
 import os, signal, threading
 import cloudpickle, mine
@@ -38,3 +40,16 @@ def test_a_process_forked_while_a_function_is_sent_sends_others(tmp_path: Path) 
     (tmp_path / "script.py").write_text(FORKED)
     ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert ran.stdout == "0 True\nset()\n", ran.stdout + ran.stderr
+
+
+def test_a_name_that_goes_on_and_on_is_cut_short() -> None:
+    def named(rows: object) -> float:
+        return 0.5
+
+    named.__qualname__ = "x" * 10**6
+    assert len(name_of(named)) == 1000
+
+
+def test_large_constants_are_no_reason_to_refuse_a_function() -> None:
+    listed = eval(f"lambda rows: rows in {(*range(10**5),)}")
+    assert len(shipped(listed)) > 10**5

@@ -10,6 +10,7 @@ say: they are loaded nowhere but in a child that is walled in (`sandbox/forkserv
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import sysconfig
@@ -17,7 +18,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 from discreet.core.errors import InvalidArgument
 
@@ -27,6 +29,11 @@ LARGEST = 1 << 26
 """Bytes of a function with all it carries."""
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 _CLOCKS = ("/usr/share/zoneinfo", "/etc/localtime")
+MOST_CODE, DEEPEST_CODE = 1 << 22, 200
+"""Constants, names and bytes of a function's code, each counted wherever it occurs, and how deep constants may lie in
+each other: Python takes the hash of code by all of that, and code that has the same constant twice on each of n levels
+has 2ⁿ of them."""
+_LONGEST_NAME = 1000
 _SENDING = Lock()
 """What is sent by value is known to cloudpickle by a list that all threads share."""
 _BY_VALUE: list[ModuleType] = []
@@ -47,7 +54,7 @@ def shipped(function: object) -> bytes:
                 if module.__name__ not in already:
                     _BY_VALUE.append(module)
                     cloudpickle.register_pickle_by_value(module)
-            packed: bytes = cloudpickle.dumps(function)
+            packed = _pickled(function)
             if len(packed) <= LARGEST:
                 return packed
             reason = f"it carries {len(packed) >> 20} MB along"
@@ -57,6 +64,40 @@ def shipped(function: object) -> bytes:
             _forget()
     remedy = f"leave out what it refers to that stays in this process ({reason})"
     raise InvalidArgument("function", name_of(function), "such that another process can be given it", remedy)
+
+
+def _pickled(function: object) -> bytes:
+    """By cloudpickle, once it is known that the code of each function on the way ends somewhere."""
+    import cloudpickle
+
+    written = io.BytesIO()
+    pickler = cloudpickle.Pickler(written)
+    reduced = pickler.reducer_override
+
+    def checked(thing: object) -> Any:
+        if isinstance(thing, FunctionType):
+            _check_code(thing.__code__)
+        return reduced(thing)
+
+    pickler.reducer_override = checked
+    pickler.dump(function)
+    return written.getvalue()
+
+
+def _check_code(code: CodeType) -> None:
+    """That it is not too much, with the code and the tuples inside it."""
+    left = MOST_CODE
+    waiting: list[tuple[object, int]] = [(code, 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        if isinstance(part, CodeType):
+            left -= len(part.co_code) + len(part.co_names) + len(part.co_varnames)
+            part = part.co_consts
+        if isinstance(part, tuple | frozenset):
+            left -= len(part)
+            if left < 0 or depth > DEEPEST_CODE:
+                raise ValueError(f"more than {MOST_CODE:,} parts of code, or {DEEPEST_CODE} in each other")
+            waiting += [(each, depth + 1) for each in part]
 
 
 def _forget() -> None:
@@ -117,5 +158,5 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def name_of(function: object) -> str:
-    """What a function is called."""
-    return str(getattr(function, "__qualname__", type(function).__name__))
+    """What a function is called, or how that begins."""
+    return str(getattr(function, "__qualname__", type(function).__name__))[:_LONGEST_NAME]

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 from discreet.estimation import trial
+from discreet.robust.aggregation import votes
 from discreet.robust.sandbox import shipping, workers
 
 
@@ -270,3 +271,7 @@ def files_opened_by_python() -> Any:
 
 def code_of_any_size() -> Any:
     return patch.object(shipping, "_check_code", lambda code: None)
+
+
+def any_number_of_voters() -> Any:
+    return patch.object(votes, "check_blocks", lambda blocks, rounds: None)

@@ -27,6 +27,7 @@ from tests.attacks.register import attack
 
 import discreet as dc
 from discreet.robust import Limits
+from discreet.robust.aggregation.blocks import LARGEST
 from discreet.robust.sandbox import workers
 from discreet.robust.sandbox.confinement import to_mask
 from discreet.robust.sandbox.forkserver import CARER, read
@@ -289,6 +290,20 @@ def test_a_price_does_no_work_for_code_that_python_never_wrote(tmp_path: Path) -
         for function in (inner, lambda rows: inner(rows)):
             with pytest.raises(dc.InvalidArgument, match="parts of code"):
                 session.price(dc.Estimate(function, "t", epsilon=1, bounds=(0, 1), limits=LIMITS, form="numpy"))
+
+
+@attack(49, finds=[faults.any_number_of_voters])
+def test_more_blocks_than_can_be_run_are_refused_before_the_charge(tmp_path: Path) -> None:
+    kinds: list[dict[str, Any]] = [{"values": ["a", "b"]}, {}, {"bounds": (0, 1)}]
+    with steward(tmp_path) as (session, _):
+        for kind in kinds:
+            for blocks, rounds in ((LARGEST + 1, 1), (10**15, 1), (LARGEST // 2, 3)):
+                asked = dc.Estimate(len, "t", epsilon=1, blocks=blocks, rounds=rounds, form="numpy", **kind)
+                with pytest.raises(dc.InvalidArgument, match="blocks="):
+                    session.price(asked)
+                with pytest.raises(dc.InvalidArgument, match="blocks="):
+                    session.ask(asked)
+        assert session.spent.epsilon == 0
 
 
 def forking(number: int) -> list[int]:

@@ -25,13 +25,22 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.exact import natural
 from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy
 from discreet.noise.uniform import permutation, uniform
 
-__all__ = ["blocks_of", "codes_of"]
+__all__ = ["blocks_of", "check_blocks", "codes_of"]
 
+LARGEST = 1 << 20
+"""Blocks times rounds: each has a process, and an answer that is held until all are there."""
 _NAMELESS = object()
+
+
+def check_blocks(blocks: int, rounds: int) -> None:
+    """That so many can be run; whoever charges for answers of blocks asks this first."""
+    if natural("blocks", blocks) * natural("rounds", rounds) > LARGEST:
+        raise InvalidArgument("blocks", blocks, f"at most {LARGEST:,} in all rounds", "give fewer")
 
 
 def blocks_of(units: Any, blocks: int, rounds: int = 1, *, entropy: Entropy) -> list[Integers]:

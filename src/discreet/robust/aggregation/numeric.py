@@ -49,7 +49,7 @@ from discreet.core.domains import Bounds
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import BoundedRange, Composed, Event, Pure, Repeated
 from discreet.core.events import Laplace as LaplaceEvent
-from discreet.core.exact import Exactable, exact, natural, positive, probability
+from discreet.core.exact import Exactable, exact, positive, probability
 from discreet.core.losses import ApproxDP, PureDP
 from discreet.core.mechanism import Release
 from discreet.core.rounding import float_down, float_up
@@ -59,6 +59,7 @@ from discreet.mechanisms.quantiles.line import Line
 from discreet.mechanisms.quantiles.mechanism import Quantile
 from discreet.noise.batches import Integers
 from discreet.noise.entropy import Entropy, chosen
+from discreet.robust.aggregation.blocks import check_blocks
 from discreet.robust.smooth import SmoothSensitivity
 from discreet.robust.statistics import TrimmedMean
 
@@ -83,8 +84,6 @@ MISSED = Fraction(1, 200)
 FEWEST = 64
 """Places of a median's line at least; with so few blocks that even these are too many, it is often lost."""
 NARROWEST = Fraction(1, 1 << 900)
-_LARGEST = 1 << 20
-"""Blocks times rounds."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +109,7 @@ class Centre:
             raise InvalidArgument("bounds", self.bounds, "at least 2^-900 apart", "declare wider ones, or equal ones")
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
-        if natural("blocks", self.blocks) * natural("rounds", self.rounds) > _LARGEST:
-            raise InvalidArgument("blocks", self.blocks, f"at most {_LARGEST:,} in all rounds", "give fewer")
+        check_blocks(self.blocks, self.rounds)
         if self.method not in get_args(Method):
             raise InvalidArgument("method", self.method, f"one of {get_args(Method)}", "leave it out for the best")
         object.__setattr__(self, "trim", TrimmedMean(self.trim).trim)

@@ -34,11 +34,12 @@ import numpy as np
 from discreet.core import events
 from discreet.core.domains import Categories
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Exactable, natural, positive, probability
+from discreet.core.exact import Exactable, positive, probability
 from discreet.core.losses import PureDP
 from discreet.core.mechanism import Release
 from discreet.mechanisms.selection import Exponential, NoisyMax, PermuteAndFlip
 from discreet.noise.entropy import Entropy, chosen
+from discreet.robust.aggregation.blocks import check_blocks
 from discreet.robust.aggregation.labels import Label, label
 from discreet.robust.sandbox.forkserver import read
 from discreet.robust.stability import StabilityTest, Tested, Unstable
@@ -82,8 +83,7 @@ class Vote:
         if self.method not in get_args(Choosing):
             raise InvalidArgument("method", self.method, f"one of {get_args(Choosing)}", "leave it out for the best")
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        for name in ("blocks", "rounds"):
-            natural(name, getattr(self, name))
+        check_blocks(self.blocks, self.rounds)
         str(self.choice)
 
     @staticmethod
@@ -140,8 +140,7 @@ class Agreement(Tested):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta))
-        for name in ("blocks", "rounds"):
-            natural(name, getattr(self, name))
+        check_blocks(self.blocks, self.rounds)
         if self.default is not None and label(self.default) is None:
             raise InvalidArgument("default", self.default, "text, a number or a tuple of these", "or leave it out")
         if self.needed(_PATIENCE) > self.blocks * self.rounds:

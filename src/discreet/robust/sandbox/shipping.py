@@ -70,17 +70,14 @@ def _pickled(function: object) -> bytes:
     """By cloudpickle, once it is known that the code of each function on the way ends somewhere."""
     import cloudpickle
 
-    written = io.BytesIO()
-    pickler = cloudpickle.Pickler(written)
-    reduced = pickler.reducer_override
-
-    def checked(thing: object) -> Any:
+    def checked(pickler: Any, thing: object) -> Any:
         if isinstance(thing, FunctionType):
             _check_code(thing.__code__)
-        return reduced(thing)
+        return cloudpickle.Pickler.reducer_override(pickler, thing)
 
-    pickler.reducer_override = checked
-    pickler.dump(function)
+    written = io.BytesIO()
+    checking: Any = type("CheckingPickler", (cloudpickle.Pickler,), {"reducer_override": checked})
+    checking(written).dump(function)
     return written.getvalue()
 
 

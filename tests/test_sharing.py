@@ -79,7 +79,7 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
     waits, runs = Event(), Event()
     text = "SELECT k, COUNT(*) AS n FROM t GROUP BY k"
     with session(tmp_path, values={"k": ["a", "b"]}) as first, session(tmp_path, values={"k": ["a", "b"]}) as later:
-        measured = sql_kind.measured
+        measured = sql_kind.exact_groups
 
         def slow(question: Asked, engine: Any) -> Any:
             runs.set()
@@ -94,7 +94,7 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
             waited(self, *given)
 
         waited = Ledger._wait_for
-        monkeypatch.setattr(sql_kind, "measured", slow)
+        monkeypatch.setattr(sql_kind, "exact_groups", slow)
         with ThreadPoolExecutor(1) as threads:
             running = threads.submit(first.sql, text, epsilon=1)
             assert runs.wait(60)

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dc
 from discreet.charging.certificate import SigningKey
-from discreet.charging.question import Bound, Context, LongPlan, Question, Step, spendable
+from discreet.charging.question import Bound, Context, LongPlan, Question, Step, checked_epsilon
 from discreet.core.events import Event
 from discreet.core.losses import PureDP
 from discreet.mechanisms import Laplace
@@ -42,7 +42,7 @@ class RunningCount(Question[Table]):
     """The day at which its run fails."""
 
     def bind(self, context: Context) -> Bound[Table]:
-        return BoundCount(self.days, spendable(self.give), self.failing, context)
+        return BoundCount(self.days, checked_epsilon(self.give), self.failing, context)
 
 
 @dataclass(frozen=True)

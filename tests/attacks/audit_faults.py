@@ -12,7 +12,7 @@ from discreet.core.errors import AnswerFailed
 from discreet.mechanisms import SparseVector
 from discreet.noise import Entropy
 from discreet.session.session import Session
-from discreet.session.sql import SQLPlan, measured
+from discreet.session.sql import SQLPlan, exact_groups
 from discreet.sql.answers.answer import pack
 from discreet.sql.measuring.clipping_search import ClippingSearch
 from discreet.sql.measuring.measurement import Measurement
@@ -95,7 +95,7 @@ def groups_stored_beside_the_answer() -> Any:
 
     def run(self: SQLPlan, source: Entropy, progress: Any) -> bytes:
         asked = self.decided
-        groups = measured(asked, self.bound.engine)
+        groups = exact_groups(asked, self.bound.engine)
         noisy = Run(asked.measurement, groups, asked.listed, source).release()
         return pack(noisy, source.private, asked.record | {"read": repr(groups)})
 

@@ -317,19 +317,19 @@ def limits_read_off_the_rows() -> Any:
 
 
 def large_tables_read_twice() -> Any:
-    original = sql_kind.measured
+    original = sql_kind.exact_groups
 
     def measured(asked: Any, engine: Any) -> Groups:
         groups = original(asked, engine)
         many = sum(groups.by_groups.values()) + sum(groups.by_rows.values()) > 6
         return original(asked, engine) if many else groups
 
-    return patch.object(sql_kind, "measured", measured)
+    return patch.object(sql_kind, "exact_groups", measured)
 
 
 def refunded() -> Any:
     """Run first; what fails is not charged."""
-    original = Counter.bought
+    original = Counter.charge_and_run
 
     def bought(self: Counter, purchase: Purchase, run: Callable[[], bytes], *shown: Any) -> Bought:
         found = outcome(run)
@@ -337,7 +337,7 @@ def refunded() -> Any:
             raise AnswerFailed()
         return original(self, purchase, lambda: found, *shown)
 
-    return patch.object(Counter, "bought", bought)
+    return patch.object(Counter, "charge_and_run", bought)
 
 
 def failures_not_stored() -> Any:
@@ -405,8 +405,8 @@ def charges_written_at_the_end() -> Any:
 
 def seeds_in_earnest() -> Any:
     """All books are taken for temporary ones."""
-    original = Counter.bought
-    return patch.object(Counter, "bought", lambda self, *given: original(replace(self, lasting=False), *given))
+    original = Counter.charge_and_run
+    return patch.object(Counter, "charge_and_run", lambda self, *given: original(replace(self, lasting=False), *given))
 
 
 def sources_that_vouch_for_themselves() -> Any:

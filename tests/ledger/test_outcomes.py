@@ -63,7 +63,7 @@ def test_what_was_paid_for_is_shown_and_certified_by_the_write_that_stores_it(
     ledger = opened(place.open())
     never_after_a_release(ledger, monkeypatch)
     counter = counter_of(ledger)
-    bought = counter.bought(COUNT, lambda: b"1234", Rows)
+    bought = counter.charge_and_run(COUNT, lambda: b"1234", Rows)
     certificate = counter.certificate(COUNT, bought, Rows(bought.payload))
     assert kinds(ledger)[-3:] == ["charge", "release", "certify"]
     assert ledger.confirm(certificate, keys=[KEY.public]) == ()
@@ -86,7 +86,7 @@ def test_an_outcome_is_never_stored_without_its_digest_nor_the_digest_without_it
 
     monkeypatch.setattr(SQLBooks, "append", append)
     with pytest.raises(LedgerUnavailable, match=r"make room .*charged again if not"):
-        counter_of(ledger).bought(COUNT, lambda: b"1234", Rows)
+        counter_of(ledger).charge_and_run(COUNT, lambda: b"1234", Rows)
     assert kinds(ledger)[-1] == "charge"
     assert ledger.check().sound
 
@@ -99,16 +99,16 @@ def test_an_outcome_outlives_whatever_ends_the_making_of_its_rows(place: Place, 
         raise end
 
     with pytest.raises(end):
-        counter_of(ledger).bought(COUNT, lambda: b"1234", interrupted)
+        counter_of(ledger).charge_and_run(COUNT, lambda: b"1234", interrupted)
     assert kinds(ledger)[-1] == "release"
-    assert counter_of(ledger).bought(COUNT, lambda: b"never run", Rows).payload == b"1234"
+    assert counter_of(ledger).charge_and_run(COUNT, lambda: b"never run", Rows).payload == b"1234"
     assert ledger.spent(HEALTH) == PureDP("0.125")
 
 
 def test_a_failure_is_stored_and_nothing_is_certified(place: Place) -> None:
     ledger = opened(place.open())
     with suppress(Exception):
-        counter_of(ledger).bought(COUNT, lambda: bytes(1 // 0), Rows)
+        counter_of(ledger).charge_and_run(COUNT, lambda: bytes(1 // 0), Rows)
     assert kinds(ledger)[-1] == "release"
     stored = counter_of(ledger).stored("not asked", COUNT.identity)
     assert stored is not None
@@ -167,7 +167,7 @@ def test_the_log_is_moved_into_the_file_whichever_of_two_entries_has_the_number(
     ledger = opened(file.open())
     assert ledger.head().sequence == 5
     size = file.path.stat().st_size
-    counter_of(ledger).bought(COUNT, lambda: b"1234", Rows)  # entries 6, and 7 with 8
+    counter_of(ledger).charge_and_run(COUNT, lambda: b"1234", Rows)  # entries 6, and 7 with 8
     assert file.path.stat().st_size > size
 
 

@@ -18,7 +18,7 @@ whoever asks and whatever for; temporary ones keep it under a name, with a note 
 >>> with TemporaryDirectory() as folder, Ledger.at(f"{folder}/books.db") as books:
 ...     account = books.open(("health",), budget=PureDP(1), unit=User("patient"), source="file:health.csv")
 ...     counter = Counter(books, account, PureDP(1), User("patient"), Custody.of(books, f"{folder}/books.db"))
-...     [counter.bought(what, run).payload for run in (lambda: b"about 7", lambda: b"never run")]
+...     [counter.charge_and_run(what, run).payload for run in (lambda: b"about 7", lambda: b"never run")]
 [b'about 7', b'about 7']
 """
 
@@ -106,7 +106,7 @@ class Counter:
     lasting: bool = True
     """Whether the books outlive the session."""
 
-    def bought(
+    def charge_and_run(
         self, purchase: Purchase, run: Callable[[], bytes], shown: Callable[[bytes], Table] | None = None
     ) -> Bought:
         """What is stored of a question; `run` is called after the charge, if nothing is stored yet.
@@ -144,7 +144,7 @@ class Counter:
                 # Its ε would fit, so it is δ that does not: what remains is told for a question that needs the least.
                 remedy = f"its ε would fit, but too little of δ is left: {DELTA_REMEDY}; {remedy}"
             raise BudgetExceeded(purchase.loss, room, remedy) from None
-        found = bought(charge)
+        found = stored_release(charge)
         return replace(found, said=made.get(found.payload))
 
     def stored(self, *keys: str | Step) -> Charge | None:
@@ -161,7 +161,7 @@ class Counter:
     def recalled(self, key: str | Step) -> Bought | None:
         """What is stored of a question, or of a step, if anything is; nothing is charged."""
         charge = self.stored(key)
-        return None if charge is None else bought(charge)
+        return None if charge is None else stored_release(charge)
 
     def certificate(self, purchase: Purchase, bought: Bought, table: Table) -> dict[str, Any]:
         """A signed statement of what was bought, and of the rows made of it."""
@@ -243,7 +243,7 @@ def outcome(run: Callable[[], bytes]) -> bytes:
     return payload if len(payload) <= LONGEST_PAYLOAD else FAILED
 
 
-def bought(charge: Charge) -> Bought:
+def stored_release(charge: Charge) -> Bought:
     """What a charge with an outcome gives."""
     if charge.payload is None or charge.payload == FAILED:
         raise AnswerFailed()

@@ -41,7 +41,7 @@ from discreet.noise.entropy import Entropy
 from discreet.sql.catalog import Catalog
 from discreet.sql.plan import Relation
 
-__all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "spendable", "spendable_rho"]
+__all__ = ["Bound", "Context", "LongPlan", "Plan", "Question", "Run", "Shown", "Step", "checked_epsilon", "checked_rho"]
 
 FAINTEST = Fraction(1, 10**6)
 """The smallest ε of a question."""
@@ -216,7 +216,7 @@ class Step(Question[Result]):
         return self.question.bind(context)
 
 
-def spendable(epsilon: Exactable | None) -> Fraction:
+def checked_epsilon(epsilon: Exactable | None) -> Fraction:
     """The ε that a question may have."""
     given = positive("epsilon", epsilon)
     if given < FAINTEST:
@@ -224,7 +224,7 @@ def spendable(epsilon: Exactable | None) -> Fraction:
     return given
 
 
-def spendable_rho(rho: Exactable, budget: PureDP | ApproxDP | ZCDP) -> Fraction:
+def checked_rho(rho: Exactable, budget: PureDP | ApproxDP | ZCDP) -> Fraction:
     """The ρ that a question may have, which only budgets in ρ know."""
     if not isinstance(budget, ZCDP):
         raise InvalidArgument("rho", rho, "left out, for the budget is not in ρ", "give epsilon=…")

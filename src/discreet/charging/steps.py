@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic
 
-from discreet.charging.purchase import FAILED, Counter, bought
+from discreet.charging.purchase import FAILED, Counter, stored_release
 from discreet.charging.question import Bound, LongPlan, Plan, Result
 from discreet.core.errors import AnswerFailed, InvalidArgument
 from discreet.core.events import Event
@@ -39,7 +39,7 @@ class BoundStep(Bound[Result]):
         parent = counter.stored(question.identity)
         if parent is None:
             raise InvalidArgument("step", number, "of a question that was asked", "ask the question itself first")
-        payload = bought(parent).payload
+        payload = stored_release(parent).payload
         plan = question.recalled(payload, parent.events)
         if not isinstance(plan, LongPlan):
             raise InvalidArgument("question", plan.text, "one that is released in steps", "ask it as it is")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from discreet.charging.question import Bound, Context, Plan, Question, Run, spendable
+from discreet.charging.question import Bound, Context, Plan, Question, Run, checked_epsilon
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
 from discreet.core.expected_error import ExpectedError
@@ -52,7 +52,7 @@ class Estimate(Question[Estimation]):
             self.limits,
         )
         facts = (context.catalog, context.budget, context.engine.dialect)
-        request = Request.of(*facts, self.function, self.what, spendable(self.epsilon), *asked)
+        request = Request.of(*facts, self.function, self.what, checked_epsilon(self.epsilon), *asked)
         return BoundEstimate(request, context, f"{system().bits(128):032x}")
 
 

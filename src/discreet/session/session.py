@@ -224,7 +224,7 @@ class Session:
             purchase = _purchase(key, plan, source.private)
             with plan.ready() as run:
                 measure = partial(listener.during, partial(run, source, listener))
-                bought = self._counter.bought(purchase, measure, shown)
+                bought = self._counter.charge_and_run(purchase, measure, shown)
             plan = plan if bought.charge.own else None
         if plan is None or shown is None:  # read as it was released, perhaps by another version
             plan = bound.recalled(bought.payload, bought.charge.events)

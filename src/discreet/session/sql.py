@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 
 from discreet.accounting.budgets import loss_of
-from discreet.charging.question import Bound, Context, Plan, Question, spendable, spendable_rho
+from discreet.charging.question import Bound, Context, Plan, Question, checked_epsilon, checked_rho
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable, positive
@@ -23,7 +23,7 @@ from discreet.sql.parsing.select import parse
 from discreet.sql.plan import Query
 from discreet.sql.statement.results import Groups
 
-__all__ = ["SQL", "BoundSQL", "SQLPlan", "measured"]
+__all__ = ["SQL", "BoundSQL", "SQLPlan", "exact_groups"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class SQL(Question[Answer]):
 
     def bind(self, context: Context) -> BoundSQL:
         """The question, parsed."""
-        rho = None if self.rho is None else spendable_rho(self.rho, context.budget)
+        rho = None if self.rho is None else checked_rho(self.rho, context.budget)
         self._check_one(isinstance(context.budget, ZCDP))
         query = parse(self.text, context.catalog)
-        given = None if self.epsilon is None else spendable(self.epsilon)
+        given = None if self.epsilon is None else checked_epsilon(self.epsilon)
         wanted = None if self.error is None else positive("error", self.error)
         sources, terms = context.sources(query.aggregate.input), (context.unit.changes, context.budget)
         in_doubles = partial(parse, self.text, context.catalog, doubles=True)
@@ -147,7 +147,7 @@ class SQLPlan(Plan[Answer]):
     def run(self, entropy: Entropy, progress: Callable[[float], None], /) -> bytes:
         """The noisy sums, packed."""
         asked = self.decided
-        noisy = Run(asked.measurement, measured(asked, self.bound.engine), asked.listed, entropy).release()
+        noisy = Run(asked.measurement, exact_groups(asked, self.bound.engine), asked.listed, entropy).release()
         return pack(noisy, entropy.private, asked.record)
 
     def read(self, payload: bytes) -> Answer:
@@ -155,8 +155,8 @@ class SQLPlan(Plan[Answer]):
         return self.reading.answer(self.query, payload, self.loss)
 
 
-def measured(asked: Asked, engine: Engine) -> Groups:
-    """What the engine gives, before any noise."""
+def exact_groups(asked: Asked, engine: Engine) -> Groups:
+    """The exact totals, before any noise. This is what reads rows."""
     groups = _groups(asked, engine, asked.statement)
     # How many rows a group may have before all are read again does not depend on the question.
     return groups if groups.exact or asked.is_wide else _groups(asked, engine, asked.written(wide=True))

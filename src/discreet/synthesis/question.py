@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.charging.question import Bound, Context, Plan, Question, spendable, spendable_rho
+from discreet.charging.question import Bound, Context, Plan, Question, checked_epsilon, checked_rho
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.exact import Exactable
@@ -41,8 +41,8 @@ class SyntheticRows(Question[Synthesis]):
         if (self.epsilon is None) == (self.rho is None):
             remedy = "give epsilon=1, what they may cost, or rho=0.1 under a budget in ρ"
             raise InvalidArgument("epsilon, rho", (self.epsilon, self.rho), "exactly one of the two", remedy)
-        rho = None if self.rho is None else spendable_rho(self.rho, context.budget)
-        epsilon = None if self.epsilon is None else spendable(self.epsilon)
+        rho = None if self.rho is None else checked_rho(self.rho, context.budget)
+        epsilon = None if self.epsilon is None else checked_epsilon(self.epsilon)
         facts = Facts(context.catalog, context.unit.changes, context.budget, context.engine.dialect)
         asked = (self.workload, self.method, self.bins, self.max_rows, self.check)
         request = Request.of(facts, self.what, epsilon, *asked, rho)

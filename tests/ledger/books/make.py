@@ -93,7 +93,7 @@ def _written(ledger: Ledger) -> dict[str, Any]:
         (Laplace(Fraction(2), 1),),
         PureDP("0.5"),
     )
-    bought = counter.bought(count, lambda: b"1234")
+    bought = counter.charge_and_run(count, lambda: b"1234")
     certificate = certificate_1(counter, count, bought)
     ledger.complete(ledger.charge(BOB, [Gaussian(Fraction(40), 1)] * 3, "three sums", note="é, three"), b"\x00\xff7")
     ledger.charge(BOB, [Pure(Fraction(1, 8))], "charged and never answered")

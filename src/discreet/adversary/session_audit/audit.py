@@ -36,14 +36,14 @@ from discreet.adversary.session_audit.surroundings import (
     check_work,
     rows_of,
 )
-from discreet.charging.question import spendable_rho
+from discreet.charging.question import checked_rho
 from discreet.core.display.text import visible
 from discreet.core.errors import DiscreetError, InvalidArgument
 from discreet.core.exact import Exactable
 from discreet.core.losses import ApproxDP, Loss, PureDP
 from discreet.noise.entropy import Entropy, chosen
 from discreet.session.session import Session
-from discreet.session.sql import SQL, measured
+from discreet.session.sql import SQL, exact_groups
 from discreet.session.sql_question import Asked
 from discreet.sql.answers.answer import Answer
 from discreet.sql.catalog import Catalog
@@ -173,7 +173,7 @@ def _price(session: Session, epsilon: Exactable | None, rho: Exactable | None) -
         return {"epsilon": 1 if epsilon is None else epsilon}
     if epsilon is not None:
         raise InvalidArgument("epsilon, rho", (epsilon, rho), "at most one of the two", "leave one of them out")
-    return {"rho": spendable_rho(rho, session._budget)}
+    return {"rho": checked_rho(rho, session._budget)}
 
 
 def usual_questions(catalog: Catalog) -> list[str]:
@@ -293,7 +293,7 @@ class _Replayer:
 
     def _moved(self, profile: str, sessions: tuple[Session, Session], plans: tuple[Asked, Asked]) -> None:
         try:
-            before, after = (measured(plan, session._engine) for session, plan in zip(sessions, plans, strict=True))
+            before, after = (exact_groups(plan, session._engine) for session, plan in zip(sessions, plans, strict=True))
         except Exception:
             raise CheckFailed("shape", "the engine failed") from None
         if self.best is None:

@@ -15,7 +15,7 @@ from typing import Any
 from discreet.adversary.session_audit.sensitivity import NO_CUTS, CheckFailed
 from discreet.core.errors import DiscreetError
 from discreet.session.session import Session
-from discreet.session.sql import SQL, measured
+from discreet.session.sql import SQL, exact_groups
 from discreet.session.sql_question import Asked
 from discreet.sql.catalog import Catalog
 from discreet.sql.statement.dialect import quoted
@@ -103,7 +103,7 @@ def _names_in(statement: str, catalog: Catalog) -> list[str]:
 
 def _measured(session: Session, asked: Asked, named: str) -> Groups:
     try:
-        return measured(asked, session._engine)
+        return exact_groups(asked, session._engine)
     except Exception:
         raise CheckFailed("names", f"the engine fails where columns are called {named} …") from None
 

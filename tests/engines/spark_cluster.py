@@ -1,4 +1,4 @@
-"""A cluster on this machine: a master, a worker, and a server for Spark Connect that runs its jobs on them."""
+"""A cluster on this machine: a server for Spark Connect, a master and a worker in it, and an executor for its jobs."""
 
 import os
 import socket
@@ -14,6 +14,8 @@ HOME = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """Java that starts fast: compiled once, collected by one thread, and classes of Spark are not verified again."""
+CLUSTER = "local-cluster[1,2,600]"
+"""A worker with two cores and 600 MB."""
 PATIENCE = 300
 """Seconds that a server may take to start."""
 SETTINGS = {
@@ -33,18 +35,12 @@ SETTINGS = {
 def cluster(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address of the server, and its process."""
     with ExitStack() as stack:
-        master, connect = free(), free()
-        web = ["--host", HOST, "--webui-port", "0"]
-        first = started(folder, "spark-class", "org.apache.spark.deploy.master.Master", "--port", str(master), *web)
-        wait(master, stack.enter_context(first))
-        worker = ["--cores", "2", "--memory", "600m", "--work-dir", str(folder / "work"), *web]
-        url = f"spark://{HOST}:{master}"
-        stack.enter_context(started(folder, "spark-class", "org.apache.spark.deploy.worker.Worker", *worker, url))
+        connect = free()
         settings = SETTINGS | {"spark.connect.grpc.binding.port": str(connect)}
         settings |= {"spark.sql.warehouse.dir": str(folder / "warehouse")}
         said = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         kind = "org.apache.spark.sql.connect.service.SparkConnectServer"
-        server = started(folder, "spark-submit", "--master", url, *said, "--class", kind, "spark-internal")
+        server = started(folder, "spark-submit", "--master", CLUSTER, *said, "--class", kind, "spark-internal")
         process = stack.enter_context(server)
         wait(connect, process)
         yield f"sc://{HOST}:{connect}", process

@@ -1,8 +1,9 @@
-"""Spark on a cluster of its own, a master and a worker on loopback, over Spark Connect."""
+"""Spark on a cluster of its own, with an executor in another process, over Spark Connect."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from discreet.core.errors import EngineUnavailable
 SLOW = "SELECT SUM(a.id * b.id % 7) FROM RANGE(1000000) AS a CROSS JOIN RANGE(1000000) AS b"
 
 
-def test_a_cluster_over_spark_connect(tmp_path: Path) -> None:
+def test_a_cluster_over_spark_connect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked, cancelled and lost."""
+    # By default every client waits ten minutes for a server to come back: the last time when its process ends.
+    monkeypatch.setattr("pyspark.sql.connect.client.core.DefaultPolicy", partial(DefaultPolicy, max_retries=2))
     with cluster(tmp_path) as (address, server):
         session = SparkSession.builder.remote(address).create()
-        # By default the client waits ten minutes for a server to come back.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=2)])
         session.createDataFrame(
             pa.table({"patient": list(range(600)), "age": [i % 90 for i in range(600)]})
         ).write.parquet(str(tmp_path / "visits"))

@@ -13,6 +13,7 @@ import pytest
 from tests.app.commands import Commands, write_visits
 from tests.attacks import trust_faults
 from tests.attacks.register import attack
+from tests.soak import whole_or_share
 
 import discreet as dc
 from discreet.app.failures import Failure
@@ -220,7 +221,7 @@ def test_books_keep_no_source_with_a_secret_in_it(spelling: Callable[[str], str]
 )
 def test_secrets_at_the_end_of_long_texts_are_found(filler: str) -> None:
     # Why this takes a time that grows with the length alone is argued in `core/secrets.py`.
-    long = filler * (200_000 // len(filler))
+    long = filler * (whole_or_share(200_000, 50_000) // len(filler))
     for secret in ("password=hunter2x9", "https://ann:hunter2x9@data.example", "ann:hunter2x9@data.example"):
         assert "hunter2x9" not in redacted(f"{long} {secret}")
         assert holds_secret(f"{long} {secret}")

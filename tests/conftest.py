@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.soak import third
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("unhurried", deadline=None)
+# How long an example takes says how busy the machine is; each run draws other examples, and a share is enough.
+settings.register_profile("unhurried", deadline=None, max_examples=third(100))
 settings.load_profile("unhurried")
 
 # Where these are set, pytest works out the whole difference of two values that a test compared. For two lists of 1,000

@@ -8,6 +8,7 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, ball, delta, gaussian, laplace, mixture, product, response, worst
+from tests.soak import third
 
 from discreet.accounting import account, approximate, convert, pure, renyi, within, zcdp
 from discreet.accounting.approximate import satisfies, separated
@@ -35,7 +36,7 @@ TABLES = {
 }
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=third(12), deadline=None)
 @given(
     st.lists(st.sampled_from(sorted(TABLES)), min_size=1, max_size=2),
     st.integers(1, 3),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, bounded_range, divergence, largest_loss, product
+from tests.soak import third
 
 from discreet.accounting.accountants import account
 from discreet.accounting.filters import Filter
@@ -24,7 +25,7 @@ from discreet.core.losses import ApproxDP, PureDP
 ORDERS = (F(11, 10), F(2), F(8))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=third(40), deadline=None)
 @given(st.lists(st.tuples(st.fractions(F(1, 50), F(3)), st.fractions(F(1, 50), F(49, 50))), min_size=1, max_size=5))
 def test_no_spread_of_ranges_costs_more_than_is_charged(spread: list[tuple[F, F]]) -> None:
     pairs = [bounded_range(epsilon, place * epsilon) for epsilon, place in spread]

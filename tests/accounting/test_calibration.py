@@ -9,6 +9,7 @@ from dp_accounting.pld.common import DifferentialPrivacyParameters
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, Table, delta, gaussian, laplace, number, worst
+from tests.soak import third
 
 from discreet.accounting import (
     approximate,
@@ -50,7 +51,7 @@ def test_continuous_noise_agrees_with_an_independent_calibration(epsilon: float,
     assert float(gaussian_sigma_continuous(epsilon, chance, 1)) == pytest.approx(theirs, rel=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(st.fractions(F(1, 4), F(4)), st.sampled_from([F(1, 10), F(1, 1000), F(1, 10**6)]), st.integers(1, 6))
 def test_noise_on_integers_is_enough_however_coarse_the_grid(epsilon: F, chance: F, moved: int) -> None:
     sigma = gaussian_sigma(epsilon, chance, moved**2)
@@ -65,7 +66,7 @@ def test_on_a_fine_grid_the_integers_cost_nothing() -> None:
         assert 1 <= ratio < 1 + F(1, 10**6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(EPSILONS, CHANCES, st.sampled_from([1, 50, 2**20]), st.sampled_from([1, 30]))
 def test_calibrated_noise_is_accounted_within_its_budget(epsilon: F, chance: F, squared: int, dimension: int) -> None:
     event = Gaussian(gaussian_sigma(epsilon, chance, squared, dimension) ** 2, F(squared), dimension)

@@ -8,6 +8,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, Table, delta, precisely, product, response
+from tests.soak import third
 
 from discreet.accounting import advanced, basic, heterogeneous, optimal
 from discreet.core.errors import InvalidArgument
@@ -29,7 +30,7 @@ def test_counting_differing_answers_loses_nothing() -> None:
     assert abs(delta(product(p, p, p), product(q, q, q), 1) - delta(*responses(F(1, 2), 3), 1)) < SLACK
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(st.fractions(F(1, 1000), F(5)), st.integers(1, 30), st.fractions(F(1, 10**9), F(9, 10)))
 def test_optimal_composition_is_exact(epsilon: F, k: int, slack: F) -> None:
     composed = optimal(epsilon, 0, k, slack).epsilon

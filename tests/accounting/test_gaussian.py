@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 from tests.accounting.brute import delta, gaussian, product
+from tests.soak import third
 
 from discreet.accounting.gaussian import _smoothed_delta, continuous_delta, discrete_delta, discrete_epsilon
 from discreet.core.events import Gaussian
@@ -19,7 +20,7 @@ def test_continuous_noise_follows_the_formula(epsilon: float, mu: float) -> None
     assert float(continuous_delta(F(epsilon), F(mu) ** 2)) == pytest.approx(expected, rel=1e-6, abs=1e-13)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=third(30), deadline=None)
 @given(st.integers(1, 6), st.fractions(F(2), F(30)), st.fractions(F(0), F(3)))
 def test_noise_on_one_integer_is_bounded(moved: int, variance: F, epsilon: F) -> None:
     exact = delta(gaussian(variance, moved, moved), gaussian(variance, 0, moved), epsilon)

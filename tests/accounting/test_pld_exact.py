@@ -16,6 +16,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx
+from tests.soak import third
 
 from discreet.accounting.pld import distribution as pld
 from discreet.accounting.pld import laws as pld_laws
@@ -253,7 +254,7 @@ def random_part(generator: np.random.Generator, fixed: bool) -> tuple[Event, Pai
 def test_random_compositions(seed: int) -> None:
     """Random events of all kinds, several questions to each so that earlier work is reused."""
     generator = np.random.default_rng(seed)
-    for _ in range(12):
+    for _ in range(third(12)):
         fixed = bool(generator.random() < 0.5)
         events, pair = zip(*(random_part(generator, fixed) for _ in range(generator.integers(1, 3))), strict=True)
         if math.prod(map(len, pair)) > 4000:

@@ -11,6 +11,7 @@ from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
+from tests.soak import third
 
 from discreet.accounting.pld import distribution as pld
 from discreet.accounting.pld import dominating_pairs as pairs
@@ -52,7 +53,7 @@ events = st.one_of(
 deltas = st.sampled_from(["0.3", "1e-3", "1e-6", "1e-15"])
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=third(20), deadline=None, derandomize=True)
 @given(events, events, deltas, deltas)
 def test_more_costs_more(first: Event, second: Event, delta: str, other: str) -> None:
     one, both = pld.privacy_loss(first), pld.privacy_loss(Composed((first, second)))
@@ -62,7 +63,7 @@ def test_more_costs_more(first: Event, second: Event, delta: str, other: str) ->
     assert both.epsilon(high) <= both.epsilon(low) * Fraction(ROUGH)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=third(20), deadline=None, derandomize=True)
 @given(events, deltas)
 def test_the_two_questions_agree(event: Event, delta: str) -> None:
     loss = pld.privacy_loss(event)
@@ -73,7 +74,7 @@ def test_the_two_questions_agree(event: Event, delta: str) -> None:
         assert loss.delta(epsilon * Fraction(999, 1000)) >= Fraction(delta) * Fraction(0.999)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=third(12), deadline=None, derandomize=True)
 @given(events, deltas)
 def test_later_answers_are_as_good_as_first_ones(event: Event, delta: str) -> None:
     used = pld.privacy_loss(event)

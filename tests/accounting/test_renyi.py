@@ -22,6 +22,7 @@ from tests.accounting.brute import (
     response,
     worst,
 )
+from tests.soak import third
 
 from discreet.accounting import convert, pure, renyi
 from discreet.accounting.renyi import DEFAULT_ORDERS, HIGHEST_SAMPLED
@@ -53,7 +54,7 @@ def never_below(event: Event, p: Table, q: Table, tight: float | None = None, or
             assert bound <= seen * F(tight), order
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(st.integers(1, 10), st.fractions(F(1, 4), F(4)))
 def test_laplace_is_exact(moved: int, scale: F) -> None:
     never_below(Laplace(scale, moved), laplace(scale, moved, moved), laplace(scale, 0, moved), tight=1 + 1e-12)
@@ -79,7 +80,7 @@ def test_laplace_of_tiny_loss_keeps_its_digits() -> None:
     assert float(renyi(Laplace(F(10**15), 1), (2,)).epsilons[0]) == pytest.approx(1e-30, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(st.integers(1, 4), st.fractions(F(1, 5), F(10)))
 def test_gaussian_holds_on_integers(moved: int, variance: F) -> None:
     never_below(Gaussian(variance, F(moved**2)), gaussian(variance, moved, moved), gaussian(variance, 0, moved))
@@ -92,7 +93,7 @@ def test_pure_is_randomized_response(epsilon: F) -> None:
     assert convert(PureDP(epsilon), RenyiDP, orders=ORDERS) == renyi(Pure(epsilon), ORDERS)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=third(30), deadline=None)
 @given(st.fractions(F(1, 100), F(8)), st.fractions(F(1, 100), F(99, 100)))
 def test_bounded_range_covers_every_pair_it_allows(epsilon: F, place: F) -> None:
     never_below(BoundedRange(epsilon), *bounded_range(epsilon, place * epsilon))

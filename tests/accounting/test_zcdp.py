@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.accounting.brute import SLACK, Table, divergence, gaussian, laplace, product, response
+from tests.soak import third
 
 from discreet.accounting import convert, zcdp
 from discreet.core.errors import InvalidArgument, NotAccountable
@@ -31,7 +32,7 @@ def steepest(p: Table, q: Table) -> F:
     return max(divergence(p, q, order) / F(order) for order in ORDERS)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(st.integers(1, 12), st.fractions(F(1, 4), F(4)))
 def test_laplace_is_its_kullback_leibler_divergence(moved: int, scale: F) -> None:
     rho = zcdp(Laplace(scale, moved)).rho
@@ -54,7 +55,7 @@ def test_a_formula_for_the_wrong_noise_is_caught() -> None:
     assert steepest(p, q) > zcdp(BoundedRange(F(1, 2))).rho
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(st.integers(0, 5), st.fractions(F(1, 5), F(10)))
 def test_gaussian_on_integers_has_the_rho_of_the_continuous(moved: int, variance: F) -> None:
     exact = zcdp(Gaussian(variance, F(moved**2)))

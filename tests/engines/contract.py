@@ -7,7 +7,7 @@ questions; each is planned once, and its statement is written in the dialect of 
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,7 +20,7 @@ from tests.engines import spark_tables
 from tests.engines.postgres_tables import KINDS as POSTGRES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
-from tests.soak import SOAK
+from tests.soak import SOAK, third, whole_or_share
 from tests.sql import tables, test_analysts
 from tests.sql.fixtures import cases
 from tests.sql.questions import Asker
@@ -59,7 +59,7 @@ class Place:
     made: Callable[[str, str, Kinds, Rows], Any]
     address: Callable[[], Any] | None = None
     refusals: tuple[str, ...] = ()
-    worlds: int = 0
+    worlds: Sequence[int] = ()
     questions: int = 30
     step: int = 1
     examples: int = 15
@@ -118,8 +118,9 @@ def url() -> str:
 
 
 DUCKDB = Place("duckdb", lambda: DuckDB(threads=1), arrow)
-POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, worlds=10, refusals=("% of reals",))
-SPARK = Place("spark", lambda: Spark(spark_tables.running()), frame, refusals=("a real as text",), worlds=1)
+POSTGRESQL = Place("postgres", lambda: Postgres(url()), on_server, url, refusals=("% of reals",))
+POSTGRESQL = replace(POSTGRESQL, worlds=range(12, 22) if SOAK else (14, 15, 18), examples=third(15))
+SPARK = Place("spark", lambda: Spark(spark_tables.running()), frame, refusals=("a real as text",), worlds=(12,))
 # A slow engine is asked as much as the others in `make soak`.
 SPARK = SPARK if SOAK else replace(SPARK, questions=6, step=35, examples=1)
 PLACES = (DUCKDB, POSTGRESQL, SPARK)
@@ -273,7 +274,7 @@ SOLD = (
 CORPORA = (
     Corpus("plans", tables.CATALOG, made_up(tables.CATALOG, 1), tuple(case.sql for case in cases("plans.txt"))),
     Corpus("analysts", test_analysts.CATALOG, made_up(test_analysts.CATALOG, 2), tuple(test_analysts.QUESTIONS)),
-    Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(170)),
+    Corpus("random", tables.CATALOG, made_up(tables.CATALOG, 3), _asked(whole_or_share(170, 60))),
     Corpus("staff", STAFF, made_up(STAFF, 4), PAID),
     Corpus("sales", SALES, made_up(SALES, 5), SOLD),
 )

@@ -26,7 +26,7 @@ from discreet.session.sql import SQL
 from discreet.sql.catalog import Catalog, Column, Table
 
 OTHERS = [place for place in PLACES if place is not DUCKDB]
-WORLDS = [(place, seed) for place in OTHERS for seed in range(12, 12 + place.worlds)]
+WORLDS = [(place, seed) for place in OTHERS for seed in place.worlds]
 EARLY, LATE = datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 

@@ -28,7 +28,7 @@ from discreet.sql.decimals import Decimals
 from discreet.sql.functions.registry import render
 from discreet.sql.plan import Expression
 
-EXPRESSIONS, AT_ONCE = whole_or_share(240, 80), 40
+EXPRESSIONS, AT_ONCE = whole_or_share(240, 40), 40
 POSTGRES = {"integer": "int8", "real": "float8"}
 SPARK: dict[str, Any] = {"integer": pa.int64(), "real": pa.float64()}
 

@@ -21,6 +21,7 @@ from tests.engines.ibis_tables import Warehouse
 from tests.engines.postgres_tables import create as create_on_server
 from tests.engines.test_contract import ASKED, named, refused_by
 from tests.ledger.servers import running
+from tests.soak import whole_or_share
 
 import discreet as dc
 from discreet.core.domains import Bounds
@@ -39,7 +40,7 @@ from discreet.sql.plan import Literal, Ref
 FIXTURES = Path(__file__).parent / "fixtures"
 REFUSED = {"bigquery": 0.35, "trino": 0.35, "snowflake": 0.7}
 """The part of a corpus that may be refused."""
-STEPS = {"plans": 2, "analysts": 3, "random": 8, "staff": 1}
+STEPS = {"plans": whole_or_share(2, 4), "analysts": whole_or_share(3, 6), "random": 8, "staff": 1}
 """One question in so many is asked: translating them takes long."""
 ROWS = [{"who": place % 5, "city": "ab"[place % 2], "cost": float(place)} for place in range(40)]
 KINDS = {"who": "integer", "city": "text", "cost": "real"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.engines.contract import BUDGET, DUCKDB, PLACES, POSTGRESQL, Place, totals
 from tests.engines.test_contract import named
-from tests.soak import whole_or_share
+from tests.soak import SOAK, whole_or_share
 from tests.sql.hostile import CODES, ODD, QUESTIONS, ROOM, VISITS, asked, catalog
 
 import discreet as dc
@@ -24,7 +24,7 @@ STEWARDS = ("visits", *VISITS, "codes", *CODES)
 PLAIN = [f"name{number}" for number in range(ROOM)]
 WORDS = [field.name for words in (StatementNames, JoinNames) for field in fields(words)]
 OURS = (*WORDS, *(f"{word}_{place}" for word in WORDS for place in range(2)), SUBQUERY, ONCE)
-WORLDS = {"duckdb": whole_or_share(40, 8), "postgres": whole_or_share(12, 3), "spark": whole_or_share(6, 1)}
+WORLDS = {"duckdb": whole_or_share(40, 8), "postgres": whole_or_share(12, 1), "spark": whole_or_share(6, 1)}
 ROWS = 60
 
 
@@ -73,11 +73,12 @@ def answers(place: Place, schema: str, stewards: tuple[str, ...]) -> list[Counte
 
 @pytest.mark.parametrize("place", PLACES, ids=named)
 def test_a_stewards_names_change_nothing_in_what_is_returned(place: Place) -> None:
-    plain = answers(place, "names_plain", STEWARDS)
-    assert plain == answers(DUCKDB, "", STEWARDS)
+    plain = answers(DUCKDB, "", STEWARDS)
     for seed in range(WORLDS[place.name]):
         hostile = chosen(place, seed)
         assert answers(place, f"names_{seed}", hostile) == plain, hostile
+    if SOAK:  # other plain names are in all that is asked of engines elsewhere
+        assert answers(place, "names_plain", STEWARDS) == plain
 
 
 def test_products_of_columns_called_like_ours_do_not_overflow_for_one_person() -> None:
@@ -88,7 +89,8 @@ def test_products_of_columns_called_like_ours_do_not_overflow_for_one_person() -
         closing(Session(engine, known, dc.User("who"), BUDGET, None, "names", ["names"], None, None)) as session,
     ):
         plain = totals(engine, SQL(asked(question, PLAIN), 1).bind(session._context).plan().decided)
-        for pair in (("discreet a", "discreet b"), ("discreet b", "discreet a"), ("discreet v", "discreet rows")):
+        pairs = (("discreet a", "discreet b"), ("discreet b", "discreet a"), ("discreet v", "discreet rows"))
+        for pair in pairs[: whole_or_share(3, 1)]:
             hostile = SQL(asked(question, [*pair, *PLAIN[2:]]), 1).bind(session._context).plan().decided
             assert totals(engine, hostile) == plain
 

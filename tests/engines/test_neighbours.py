@@ -18,13 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engines.readings import read, read_all
+from tests.soak import whole_or_share
 
 from discreet.core.errors import InvalidArgument
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.duckdb.frames import tabled
 from discreet.sql.functions.registry import admit
 
-QUIET = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+QUIET = settings(max_examples=whole_or_share(20, 8), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 SCALARS = st.one_of(
@@ -173,7 +174,7 @@ def test_decimals_with_more_digits_than_their_type_are_missing(precision: int) -
 
 @pytest.mark.parametrize("kind", COLUMNS)
 @given(data=st.data())
-@settings(parent=QUIET, max_examples=12)
+@settings(parent=QUIET, max_examples=whole_or_share(12, 6))
 def test_typed_columns_keep_their_type_whatever_they_hold(kind: str, data: st.DataObject) -> None:
     make, values = COLUMNS[kind]
     first = data.draw(st.lists(values, min_size=0, max_size=5))
@@ -194,7 +195,7 @@ def test_the_least_of_all_numbers_changes_no_other_moment() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind.startswith("arrow")])
 @given(data=st.data())
-@settings(parent=QUIET, max_examples=6)
+@settings(parent=QUIET, max_examples=whole_or_share(6, 3))
 def test_parquet_files_and_datasets_hold_anything(kind: str, data: st.DataObject, tmp_path_factory: Any) -> None:
     make, values = COLUMNS[kind]
     first = data.draw(st.lists(values, min_size=0, max_size=4))

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.engines.postgres_tables import KINDS as TYPES
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
+from tests.soak import third
 from tests.sql.expressions import COLUMNS, KINDS, TEXTS, Maker, table
 from tests.sql.reference import evaluate
 from tests.sql.test_functions import test_what_could_fail_gives_a_value_or_null as corpus
@@ -141,7 +142,7 @@ def test_arithmetic_at_the_ends_of_doubles_is_that_of_ieee(server: psycopg.Conne
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(pairs=st.lists(st.tuples(DOUBLES, DOUBLES), min_size=1, max_size=60))
 def test_arithmetic_of_any_doubles_is_that_of_ieee(pairs: list[tuple[float, float]]) -> None:
     with closing(psycopg.connect(running().url(), autocommit=True)) as connection:

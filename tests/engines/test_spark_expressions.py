@@ -32,7 +32,7 @@ from discreet.sql.functions.registry import admit, call, cast, render
 from discreet.sql.plan import Call, Expression, Literal, Ref
 
 DIALECT = SparkDialect()
-EXPRESSIONS, AT_ONCE = whole_or_share(1000, 100), 50
+EXPRESSIONS, AT_ONCE = whole_or_share(1000, 50), 50
 INEXACT = ("ln", "log10", "log2", "exp", "power")
 X, Y, N, S = Ref("x", "real"), Ref("y", "real"), Ref("n", "integer"), Ref("s", "text")
 EXTREMES = [0.0, 5e-324, 1e-323, 2.2250738585072014e-308, 1e-300, 1e-154, 0.5, 1.5, 2.5, 3.0, 1e15 + 0.5, 2.0**52, 1e20]
@@ -121,7 +121,7 @@ def test_arithmetic_at_the_ends_of_doubles_is_that_of_ieee() -> None:
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=whole_or_share(8, 4), deadline=None)
 @given(pairs=st.lists(st.tuples(DOUBLES, DOUBLES), min_size=30, max_size=200))
 def test_arithmetic_of_any_doubles_is_that_of_ieee(pairs: list[tuple[float, float]]) -> None:
     _compared([call(name, X, Y) for name in ("+", "-", "*", "/", "%")], pairs)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.places import HEALTH, UNIT
+from tests.soak import third
 
 from discreet.accounting import Filter
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotAccountable
@@ -56,7 +57,7 @@ def outcome(filter: Filter, event: Event) -> str:
 
 
 @pytest.mark.parametrize(("budget", "options"), BUDGETS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(events=st.lists(EVENTS, max_size=12))
 def test_reviving_changes_nothing(budget: Loss, options: dict[str, Any], events: list[Event]) -> None:
     lasting, revived = Filter(budget, **options), Filter(budget, **options)
@@ -69,7 +70,7 @@ def test_reviving_changes_nothing(budget: Loss, options: dict[str, Any], events:
 
 
 @pytest.mark.parametrize(("budget", "options"), BUDGETS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=third(8), deadline=None)
 @given(events=st.lists(EVENTS, max_size=12))
 def test_the_ledger_admits_what_a_filter_in_memory_admits(
     budget: Loss, options: dict[str, Any], events: list[Event]

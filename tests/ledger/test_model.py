@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from tests.ledger.places import UNIT, SQLitePlace
+from tests.soak import third
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Event, Gaussian, Pure
@@ -219,7 +220,7 @@ class ConcentratedBooks(Books):
         return Gaussian(F(10**6), 2 * cost * 10**6)
 
 
-LIMITS = settings(max_examples=25, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck))
+LIMITS = settings(max_examples=third(25), stateful_step_count=30, suppress_health_check=list(HealthCheck))
 TestBooks = Books.TestCase
 TestBooks.settings = LIMITS
 TestConcentratedBooks = ConcentratedBooks.TestCase

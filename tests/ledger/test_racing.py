@@ -214,7 +214,7 @@ QUESTIONS = 20_000
 WRITERS = 8
 NARROW = F(1, 4000)
 """What one account has: some dozen charges, so that writers race for the last of it on slow machines too."""
-KILLS = {"SQLitePlace": whole_or_share(1000, 60), "PostgresPlace": whole_or_share(1000, 20)}
+KILLS = {"SQLitePlace": whole_or_share(1000, 30), "PostgresPlace": whole_or_share(1000, 10)}
 """A writer takes three times as long to get to work where it has to connect to a server."""
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import Bounds
 from discreet.mechanisms import Gaussian, Laplace, Staircase
@@ -47,7 +48,7 @@ def test_zcdp_calibration_is_exact() -> None:
 coordinates = st.floats(-1e6, 1e6, allow_subnormal=True)
 
 
-@settings(max_examples=200)
+@settings(max_examples=third(200))
 @given(st.lists(st.tuples(coordinates, coordinates), min_size=1, max_size=6), st.integers(-3, 3))
 def test_measured_movement_on_the_grid_is_within_the_declared_sensitivity(
     pairs: list[tuple[float, float]], ties: int

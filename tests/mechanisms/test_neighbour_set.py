@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import InvalidArgument, PureDP
 from discreet.adversary import Comparison
@@ -29,7 +30,7 @@ def listed(values: Any) -> set[int]:
     return {v for value in values for v in (range(value[0], value[1] + 1) if isinstance(value, tuple) else [value])}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(WHOLE, st.sampled_from(["0.2", "1", "5"]), st.sampled_from([1, 2]), st.booleans())
 def test_probabilities_of_neighbours_are_within_e_to_the_epsilon(
     values: Any, epsilon: str, p: Any, replaced: bool

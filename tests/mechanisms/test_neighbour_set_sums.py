@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import InvalidArgument
 from discreet.mechanisms import NeighbourSet
@@ -138,7 +139,7 @@ def worlds(draw: st.DrawFn, dimension: int) -> tuple[dict[str, Any], np.ndarray,
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(data=st.data())
 def test_neighbours_differ_by_a_value_however_they_are_added_up(dimension: int, data: st.DataObject) -> None:
     settled, one, other = data.draw(worlds(dimension))

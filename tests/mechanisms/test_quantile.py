@@ -13,6 +13,7 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import Bounds, InvalidArgument, PureDP
 from discreet.adversary import audit
@@ -59,7 +60,7 @@ def questions_of(data: list[int], target: Target, size: int, ends: tuple[bool, b
     return [Question(each, target, 0, size - 1, *ends) for each in (one_by_one, Ranked.of_weights(places, weights))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(DATA, st.integers(-9, 36), SLOPES, SLOPES, st.tuples(st.booleans(), st.booleans()))
 def test_the_law_in_balls_and_in_doubles_is_the_definition(
     data: list[int], rank: int, past: F, short: F, ends: tuple[bool, bool]
@@ -112,7 +113,7 @@ def test_a_uniform_on_a_boundary_is_settled_exactly() -> None:
     assert settled == {1, 2}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=third(150), deadline=None)
 @given(DATA, st.integers(0, 7), TENTHS, LEAN, st.integers(-6, 6), st.tuples(st.booleans(), st.booleans()))
 def test_a_row_more_moves_log_odds_apart_by_no_more_than_the_spread(
     data: list[int], row: int, q: F, lean: F, offset: int, ends: tuple[bool, bool]
@@ -126,7 +127,7 @@ def test_a_row_more_moves_log_odds_apart_by_no_more_than_the_spread(
     assert max(moved) - min(moved) <= 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=third(150), deadline=None)
 @given(DATA, st.integers(0, 7), st.integers(0, 7), TENTHS, LEAN)
 def test_an_exchanged_row_moves_log_odds_apart_by_no_more_than_declared(
     data: list[int], old: int, new: int, q: F, lean: F
@@ -139,7 +140,7 @@ def test_an_exchanged_row_moves_log_odds_apart_by_no_more_than_declared(
     assert max(moved) - min(moved) <= 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=third(100), deadline=None)
 @given(DATA, st.lists(st.integers(0, 7), min_size=4, max_size=4), TENTHS)
 def test_a_row_spread_over_places_moves_no_more_than_one_in_a_place(data: list[int], parts: list[int], q: F) -> None:
     def law(weighted: Counter[int]) -> dict[int, F]:
@@ -268,7 +269,7 @@ def test_the_least_and_largest_stay_inside_the_data(neighbours: Any) -> None:
     assert sum(plain.release(data, entropy=Entropy.for_tests(s)).values > 60 for s in range(50)) > 45
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(DATA, st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True), st.integers(0, 31), st.integers(0, 31))
 def test_parts_of_places_have_the_law_of_their_own(data: list[int], tenths: list[int], first: int, stop: int) -> None:
     """A half of the data with 4 parts for each place, against the law on parts by its definition."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.noise import laws
 from tests.noise.laws import Law
 from tests.noise.spies import Watched
+from tests.soak import third
 
 from discreet import InvalidArgument
 from discreet.core.rounding import ball
@@ -154,7 +155,7 @@ def test_closing_at_once_is_staircase_noise() -> None:
     assert stairs.accepts(discrete_staircase(1, 10, 4, 200_000, entropy=Entropy.for_tests(7)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3)), min_size=1, max_size=3),
     st.integers(0, 5),

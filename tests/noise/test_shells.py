@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import InvalidArgument
 from discreet.noise.neighbour_sets import line as module
@@ -43,7 +44,7 @@ def reference(line: Line, delta: int, closing: int) -> dict[int, int]:
     return searched(steps_of(line.parts), set(range(-delta, delta + 1)), lambda x, v: x + v, closing)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=third(150), deadline=None)
 @given(parts_of_the_line, st.integers(0, 6), st.integers(0, 7))
 def test_shells_on_the_line_are_those_of_a_plain_search(parts: Any, levels: int, delta: int) -> None:
     line = Line.of(parts, levels)
@@ -64,7 +65,7 @@ def test_shells_on_the_line_are_those_of_a_plain_search(parts: Any, levels: int,
         assert sorted(placed.tolist()) == [x for x in within if abs(x) <= hull * line.unit]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=third(150), deadline=None)
 @given(parts_of_the_line, st.integers(0, 9), st.integers(0, 12), st.data())
 def test_no_step_changes_a_shell_by_more_than_one(parts: Any, levels: int, delta: int, data: Any) -> None:
     line = Line.of(parts, levels)
@@ -83,7 +84,7 @@ def test_a_step_outside_of_the_set_is_seen_as_steep() -> None:
     assert honest.steepest() > 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(boxes_of_the_plane, st.integers(0, 4), st.integers(0, 5), st.sampled_from([1, 2]))
 def test_shells_in_the_plane_are_those_of_a_plain_search(boxes: Any, levels: int, delta: int, norm: int) -> None:
     plane = Plane.of(boxes, levels, norm)
@@ -117,7 +118,7 @@ def test_shells_in_the_plane_are_those_of_a_plain_search(boxes: Any, levels: int
             assert profile.moments[level] == pytest.approx(sum(abs(g * x) ** p + abs(h * y) ** p for x, y in near))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=third(100), deadline=None)
 @given(parts_of_the_line, st.integers(0, 6), st.integers(0, 7), st.sampled_from([1, 2]))
 def test_profiles_count_what_is_within_so_many_steps(parts: Any, levels: int, delta: int, p: int) -> None:
     line = Line.of(parts, levels)
@@ -136,7 +137,7 @@ def test_shells_need_not_become_whole_intervals() -> None:
         assert right == {5 * level - gap for gap in (0, 3, 6, 7, 9)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=third(40), deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(0, 3))
 def test_far_out_every_number_is_one_longest_step_after_another(values: list[int], delta: int) -> None:
     divisor = gcd(*values)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import ApproxDP, Bounds, InvalidArgument, PureDP
 from discreet.accounting.accountants import account
@@ -125,7 +126,7 @@ TABLES = st.lists(
 OWN = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 10).map(float)), min_size=1, max_size=6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=third(30), deadline=None)
 @given(TABLES, OWN, st.data())
 def test_a_unit_moves_all_draws_together_by_no_more_than_is_charged(
     table: Rows, own: list[tuple[str, float]], data: st.DataObject

@@ -17,9 +17,9 @@ from discreet.adversary.session_audit.sensitivity import CheckFailed
 from discreet.core.errors import DiscreetError
 from discreet.session.sql import SQL
 
-WORLDS, QUESTIONS = 50, whole_or_share(200, 40)
+WORLDS, QUESTIONS = 50, whole_or_share(200, 20)
 ASKED_WORLDS = whole_or_share(WORLDS, 20)
-"""Ten thousand questions in all, or eight hundred."""
+"""Ten thousand questions in all, or four hundred."""
 THROUGH_SESSION = 25
 """One question in so many goes through sessions, with books that are written to the disk; of the others one half is
 checked for movement and one half for totals."""
@@ -87,10 +87,11 @@ def findings(seed: int, check: Check) -> Iterator[CheckFailed]:
 
 def test_questions_use_all_of_the_grammar_and_most_are_answered() -> None:
     used: Counter[str] = Counter()
+    each = whole_or_share(100, 50)
     for seed in range(300, 306):
         world = World(seed)
         session = world.connect(world.data)
-        for number in range(100):
+        for number in range(each):
             asked = question(world, number)
             try:
                 SQL(asked.text, asked.epsilon).bind(session._context).plan()
@@ -100,8 +101,8 @@ def test_questions_use_all_of_the_grammar_and_most_are_answered() -> None:
                 used.update(["answered", *asked.tags])
         session.close()
     assert used.keys() >= WORDS
-    assert used["answered"] > 450
-    assert used["refused"] > 12
+    assert used["answered"] > 4.5 * each
+    assert used["refused"] > 0.12 * each
 
 
 def test_worlds_are_of_every_kind() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 import discreet as dc
 from discreet import ApproxDP, Bounds, InvalidArgument, PureDP
@@ -136,7 +137,7 @@ def _spent(plan: QuantilePlan, index: int, power: int) -> F:
 COUNTS = st.lists(st.integers(0, 12), min_size=1, max_size=5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=third(200), deadline=None)
 @given(COUNTS, st.data())
 def test_one_unit_moves_the_law_of_a_mode_by_no_more_than_its_charge(counts: list[int], data: st.DataObject) -> None:
     """Both ways, with values that only the unit has; with half the threshold the same check fails, as the next test
@@ -195,7 +196,7 @@ def test_modes_are_drawn_by_their_law() -> None:
 OWN = st.lists(st.integers(0, 999), min_size=1, max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=third(60), deadline=None)
 @given(st.lists(st.integers(0, 999), max_size=12), OWN, st.integers(0, 999), st.integers(0, 999))
 def test_a_unit_moves_sum_and_number_of_a_trimmed_mean_as_declared(
     data: list[int], own: list[int], one: int, other: int

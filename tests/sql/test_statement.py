@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import Bounds, Categories
 from discreet.engines.duckdb.engine import DuckDB
@@ -77,7 +78,7 @@ def length(moved: list[int], norm: Norm) -> float:
     return sum(map(abs, moved)) if norm == "l1" else sqrt(sum(m * m for m in moved))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=third(25), deadline=None)
 @given(people, st.integers(0, len(CAPS.norms) - 1), st.sampled_from(["l1", "l2"]))
 def test_one_unit_moves_the_totals_by_at_most_what_is_declared(persons: Any, cut: int, norm: Norm) -> None:
     groups, measurement = run(table_of(persons), norm)
@@ -98,7 +99,7 @@ def test_a_bound_that_forgets_the_groups_would_be_exceeded() -> None:
     assert moved <= CAPS.movement(1, 6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(people, st.integers(0, len(CAPS.norms) - 1))
 def test_totals_are_the_clipped_sums(persons: Any, cut: int) -> None:
     groups, measurement = run(table_of(persons), "l2")
@@ -118,7 +119,7 @@ def test_totals_are_the_clipped_sums(persons: Any, cut: int) -> None:
     assert totals[kinds.index("units")] == by_groups
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(people)
 def test_the_histograms_count_every_unit_once(persons: Any) -> None:
     groups, _ = run(table_of(persons), "l2")
@@ -179,7 +180,7 @@ def test_columns_may_be_called_as_the_statement_calls_its_own() -> None:
     engine.close()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=third(20), deadline=None)
 @given(st.lists(st.tuples(st.just(0), st.sampled_from(["a", "b"]), numbers, numbers), min_size=1, max_size=20))
 def test_without_units_each_row_adds_at_most_its_bound(rows: list[Row]) -> None:
     groups, measurement = run(rows, "l2", unit=None)

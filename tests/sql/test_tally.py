@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.attacks.sql_neighbours import both, exact, opened, strain
+from tests.soak import third
 
 import discreet as dc
 from discreet.adversary.session_audit.sensitivity import tallied
@@ -38,7 +39,7 @@ def heavy_tailed(people: int, heavy: int, rows: int, seed: int = 1) -> dict[str,
     return {"who": owners, "k": rng.choice(KEYS, len(owners))}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=third(15), deadline=None)
 @given(people, st.sampled_from(["add_remove", "replace"]))
 def test_one_unit_moves_everything_by_no_more_than_the_noise_is_made_for(persons: Any, neighbours: Any) -> None:
     fewer = persons[:-1] if neighbours == "add_remove" else [*persons[:-1], ["a"] * 30]
@@ -55,7 +56,7 @@ def test_a_tally_without_a_cap_would_be_noticed(monkeypatch: pytest.MonkeyPatch)
     assert strain(*both(BY_KEY, table(persons), table(persons[:-1]), **FACTS)) > 10
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=third(15), deadline=None)
 @given(people, st.integers(0, 8), st.integers(0, 6))
 def test_the_pair_is_what_clipping_loses_and_keeps(persons: Any, cut: int, octave: int) -> None:
     with opened(table(persons), **FACTS) as session:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from tests.broken import HONEST
+from tests.soak import whole_or_share
 
 from discreet.adversary import audit
 from discreet.core.losses import PureDP
@@ -34,9 +35,10 @@ def test_a_tight_mechanism_is_accused_of_a_smaller_claim(name):
     assert found.violates(PureDP(specimen.claim.epsilon * Fraction(4, 5))), str(found)
 
 
-ROUNDS, DOUBT = 120, 0.2
+ROUNDS, DOUBT = whole_or_share(120, 40), 0.2
 ALARMS = int(binom.isf(1e-9, ROUNDS, DOUBT))
-"""More accusations than this in 120 audits at confidence 0.8 have probability below 1e-9 for a correct auditor."""
+"""More accusations than this in so many audits at confidence 0.8 have probability below 1e-9 for a correct auditor. Of
+40 they are 25: an auditor that tests on the runs that chose the event makes more, as is seen below."""
 
 
 def many_outputs(data, n, rng):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import nnls
 from scipy.sparse import csr_array
+from tests.soak import third
 
 from discreet.synopses.fitting import Cells, levelled, merged, nearest
 
@@ -55,7 +56,7 @@ def test_a_fit_agrees_with_non_negative_least_squares(seed: int) -> None:
         assert fit.distance - 2 * fit.gap <= least * (1 + 1e-6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=third(60))
 @given(st.integers(0, 10**6), st.integers(1, 400), st.booleans())
 def test_what_the_gap_certifies_is_true_however_early_one_stops(seed: int, most: int, exactly: bool) -> None:
     matrix, x, numbers = random_case(seed)

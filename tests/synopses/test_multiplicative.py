@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.soak import SOAK
 
 from discreet import InvalidArgument, samples
 from discreet.accounting import approximate, pure, zcdp
@@ -156,7 +157,7 @@ def test_events_cover_every_number_of_rounds_that_may_follow(work: str, changes:
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_where_rounds_follow_the_size_releases_never_raise(delta: object) -> None:
     """Noise that cannot be drawn for some number of rounds is refused before any charge."""
-    refused = 0
+    refused, cells = 0, (-5, 10**7, 2**80)
     for power in range(-11, 5):
         for weight in (1, 1 << 40):
             try:
@@ -166,7 +167,7 @@ def test_where_rounds_follow_the_size_releases_never_raise(delta: object) -> Non
                 continue
             assert mechanism.follows
             assert mechanism.loss.epsilon <= mechanism.epsilon
-            for cell in (-5, 10**7, 2**80):
+            for cell in cells if SOAK else cells[power % 3 :][:1]:
                 assert np.isfinite(mechanism.release([cell] * 216).values.weights).all()
     assert 0 < refused < 20
 

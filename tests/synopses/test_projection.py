@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.soak import third
 
 from discreet import InvalidArgument
 from discreet.core.events import Laplace, Repeated
@@ -22,7 +23,7 @@ def records(size: int, seed: int = 0) -> np.ndarray:
     return rng.multinomial(size, rng.dirichlet(np.full(DOMAIN.size, 0.05)))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=third(20))
 @given(
     st.integers(0, 10**9),
     st.integers(0, 3000),

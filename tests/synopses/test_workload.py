@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.soak import third
 
 from discreet import InvalidArgument
 from discreet.mechanisms import NeighbourSet
@@ -76,7 +77,7 @@ def test_domains_past_memory_still_have_sensitivities() -> None:
 
 
 @given(st.lists(st.integers(0, 2**62 - 1), min_size=24, max_size=24))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=third(50), deadline=None)
 def test_counts_are_exact_however_large(cells: list[int]) -> None:
     for name in ("products", "pairs", "explicit"):
         work = WORKLOADS[name]

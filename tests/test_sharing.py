@@ -83,7 +83,7 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
 
         def slow(question: Asked, engine: Any) -> Any:
             runs.set()
-            assert waits.wait(60)
+            assert waits.wait(300)
             return measured(question, engine)
 
         def another(statistics: Any, **given: Any) -> Any:
@@ -97,7 +97,7 @@ def test_who_waits_is_shown_what_another_version_measured(tmp_path: Path, monkey
         monkeypatch.setattr(sql_kind, "exact_groups", slow)
         with ThreadPoolExecutor(1) as threads:
             running = threads.submit(first.sql, text, epsilon=1)
-            assert runs.wait(60)
+            assert runs.wait(300)
             monkeypatch.setattr(asked, "plan", another)
             monkeypatch.setattr(Ledger, "_wait_for", waiting)
             shown, made = later.sql(text, epsilon=1), running.result()

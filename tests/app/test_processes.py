@@ -27,7 +27,7 @@ def started(run: Commands, *arguments: str, **variables: str) -> subprocess.Pope
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=900)
     return process.returncode, out, errors
 
 
@@ -79,7 +79,7 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about(run: Commands) -> No
     process.stdout.close()
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()
-    process.wait(timeout=120)
+    process.wait(timeout=900)
     process.stderr.close()
 
 
@@ -164,7 +164,7 @@ def at_a_terminal(run: Commands, *arguments: str, typed: str = "") -> tuple[int,
             break
         seen += piece
     os.close(master)
-    return process.wait(timeout=60), seen.decode()
+    return process.wait(timeout=900), seen.decode()
 
 
 def test_at_a_terminal_init_asks_and_a_query_shows_that_it_runs(empty: Commands) -> None:

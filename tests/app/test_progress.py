@@ -32,7 +32,7 @@ def test_whoever_counts_steps_is_asked_how_many_are_done(monkeypatch: pytest.Mon
         return 0.5
 
     with waiting(progress):
-        assert asked.wait(timeout=60)
+        assert asked.wait(timeout=900)
     assert "asking" in out.getvalue()
 
 

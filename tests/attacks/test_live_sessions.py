@@ -46,7 +46,7 @@ def test_a_question_beside_an_audit_gets_what_it_gets_without_one() -> None:
             if current_thread() is auditing:
                 asking = Thread(target=ask, args=(live,))
                 asking.start()
-                asking.join(60)
+                asking.join(300)
             return original(self, *given)
 
         with patch.object(Measurement, "clipping_search", search):

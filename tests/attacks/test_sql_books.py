@@ -308,7 +308,7 @@ def test_processes_that_race_for_the_last_epsilon_get_no_more_than_there_is(tmp_
         subprocess.Popen([sys.executable, "-c", RACE, str(path), str(place * 100)], stdout=subprocess.PIPE, text=True)
         for place in range(3)
     ]
-    answered = [int(process.communicate(timeout=120)[0]) for process in started]
+    answered = [int(process.communicate(timeout=900)[0]) for process in started]
     assert sum(answered) == 10
     with opened(path, budget=dc.PureDP(1)) as session:
         assert session.spent == dc.PureDP(1)

@@ -193,7 +193,7 @@ assert not folder.exists()
 
 
 def test_a_child_of_a_fork_leaves_the_engine_to_its_parent() -> None:
-    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=900)
     assert ran.returncode == 0, ran.stderr
     assert "Traceback" not in ran.stderr
     assert "opened before a fork" in ran.stdout

@@ -4,7 +4,6 @@ whatever road it is reached, show no password, and say what is wrong before anyt
 import datetime
 import os
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -208,8 +207,8 @@ def test_a_server_that_is_lost_is_found_again(tmp_path: Path) -> None:
         spent = session.spent
         assert session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1).rows
         assert session.spent.epsilon > spent.epsilon
-        server.execute(f"SELECT pg_terminate_backend({engine._connection.info.backend_pid})")
-        time.sleep(0.1)
+        # It waits until the connection is gone, for a minute at most.
+        server.execute(f"SELECT pg_terminate_backend({engine._connection.info.backend_pid}, 60000)")
         assert session.sql("SELECT AVG(age) AS a FROM visits", epsilon=1).rows
 
 

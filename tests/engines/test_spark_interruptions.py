@@ -63,7 +63,7 @@ def interrupted(session: Session, stop: Callable[[], object]) -> None:
         with pytest.raises(KeyboardInterrupt):
             session.sql(COUNT, epsilon=1)
     over.set()
-    thread.join(30)
+    thread.join(300)
     before = session.spent
     assert before.epsilon > 0
     assert abs(session.sql(COUNT, epsilon=1).rows[0][0] - 3 * PEOPLE) < 200

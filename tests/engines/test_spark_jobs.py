@@ -17,7 +17,7 @@ def test_only_the_thread_that_runs_a_statement_is_silent() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             written.append(record.getMessage())
 
-    logger, kept, both = logging.getLogger(LOGGERS[0]), Kept(), Barrier(2, timeout=60)
+    logger, kept, both = logging.getLogger(LOGGERS[0]), Kept(), Barrier(2, timeout=900)
 
     def other() -> None:
         both.wait()
@@ -38,7 +38,7 @@ def test_only_the_thread_that_runs_a_statement_is_silent() -> None:
             both.wait()
         logger.error("after the statement")
         both.wait()
-        thread.join(60)
+        thread.join(300)
     finally:
         logger.removeHandler(kept)
     assert sorted(written) == ["after the other statement", "after the statement", "before the other statement"]

@@ -144,7 +144,7 @@ def test_a_backend_that_is_ended_in_the_middle_of_a_statement(
             end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet'"
             while not steward.execute(f"{end} AND wait_event_type = 'Lock'".encode()).fetchall():
                 assert asking.is_alive()
-            asking.join(60)
+            asking.join(300)
         assert "asking again is charged again" in str(failures)
         assert books.charges() == 1
         with dc.connect(url, **{**FACTS, "ledger": books.place}) as session:
@@ -168,7 +168,7 @@ def test_an_engine_that_is_interrupted(books: Books) -> None:
                 session.sql(QUESTION, epsilon="0.5")
         finally:
             done.set()
-            disturber.join(60)
+            disturber.join(300)
         settled(session, books, charges=2)
 
 
@@ -198,7 +198,7 @@ def test_a_process_that_is_killed_between_charge_and_release(books: Books, monke
 
     child = FORK.Process(target=ask, daemon=True)
     child.start()
-    child.join(60)
+    child.join(300)
     assert child.exitcode == -signal.SIGKILL
     assert books.charges() == 1
     with connected(books) as session:

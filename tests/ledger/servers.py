@@ -87,7 +87,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                timeout=60,
+                timeout=900,
                 env={"LC_ALL": "C"},
                 **self._as,
             )
@@ -178,7 +178,7 @@ def _remove(folder: Path, programs: Path, run_as: dict[str, Any]) -> None:
     if written.exists():
         command = [str(programs / "pg_ctl"), "-D", str(written.parent), "-w", "-m", "immediate", "stop"]
         with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(command, capture_output=True, timeout=60, env={"LC_ALL": "C"}, **run_as)
+            subprocess.run(command, capture_output=True, timeout=900, env={"LC_ALL": "C"}, **run_as)
     with suppress(OSError):
         # A server that was killed leaves the segment by which it knows others of the same data: key and number of it
         # stand in the seventh line.

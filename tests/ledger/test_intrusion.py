@@ -111,7 +111,7 @@ def test_writers_that_know_of_no_lock_cannot_both_go_on_from_one_state(
         "discreet.ledger.stores.postgres.store._LOCK",
         ("SELECT current_setting('fsync'), current_setting('synchronous_commit')", ()),
     )
-    barrier, admitted, refused = threading.Barrier(2, timeout=60), [], []
+    barrier, admitted, refused = threading.Barrier(2, timeout=900), [], []
 
     def write(who: int) -> None:
         with Ledger(shared.store()) as ledger:
@@ -127,7 +127,7 @@ def test_writers_that_know_of_no_lock_cannot_both_go_on_from_one_state(
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(120)
+        writer.join(300)
     assert len(admitted) + len(refused) == 20
     assert books.spent(HEALTH) == PureDP(f"{len(admitted)}/10")
     assert len(admitted) <= 10

@@ -24,7 +24,7 @@ from discreet.ledger.stores.sqlite import store as sqlite
 
 FORK = multiprocessing.get_context("fork")
 RACERS = whole_or_share(64, 8)
-PATIENCE = 120
+PATIENCE = 300
 """Seconds after which a process hangs: a hundred times what any takes."""
 
 
@@ -304,8 +304,11 @@ def test_kills_under_eight_writers_lose_nothing_and_never_overspend(place: Place
     running = [writer() for _ in range(WRITERS)]
     try:
         for _ in range(KILLS[type(place).__name__]):
-            # Each of eight writers lives for some tenths of a second, dozens of entries, and dies anywhere in one.
-            time.sleep(chance.uniform(0.0, 0.05))
+            # Each of eight writers lives for hundreds of entries, more or less, and dies anywhere in one.
+            enough, end = ledger.head().sequence + chance.randrange(1, 100), time.monotonic() + PATIENCE
+            while ledger.head().sequence < enough:
+                assert time.monotonic() < end, "nobody writes"
+                time.sleep(chance.uniform(0.0, 0.01))
             victim = running.pop(chance.randrange(WRITERS))
             assert victim.is_alive()
             os.kill(victim.pid, signal.SIGKILL)

@@ -27,7 +27,7 @@ def in_a_process(task: Callable[[], object]) -> int:
     """Runs the task in a fork; its exit code."""
     process = FORK.Process(target=task, daemon=True)
     process.start()
-    process.join(120)
+    process.join(300)
     assert process.exitcode is not None, "the process hangs"
     return process.exitcode
 

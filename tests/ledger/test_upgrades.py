@@ -90,7 +90,7 @@ def killed_at(line: int, place: Place) -> bool:
 
     child = FORK.Process(target=opens)
     child.start()
-    child.join(60)
+    child.join(300)
     assert child.exitcode in (0, -signal.SIGKILL)
     return child.exitcode != 0
 
@@ -127,7 +127,7 @@ def test_many_that_open_at_once_step_up_once(old: Place) -> None:
     for child in children:
         child.start()
     for child in children:
-        child.join(120)
+        child.join(300)
     assert [child.exitcode for child in children] == [0] * 6
     ledger = old.open()
     assert steps_in(ledger) == ALL

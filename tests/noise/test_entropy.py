@@ -79,7 +79,7 @@ def noise_in_pool(_: int) -> list[int]:
 def test_workers_of_a_pool_draw_apart() -> None:
     own = discrete_laplace(2**50, 4).tolist()
     with multiprocessing.get_context("fork").Pool(3) as pool:
-        drawn = [own, *pool.map_async(noise_in_pool, range(12), chunksize=1).get(timeout=120)]
+        drawn = [own, *pool.map_async(noise_in_pool, range(12), chunksize=1).get(timeout=900)]
     flat = [value for values in drawn for value in values]
     assert len(set(flat)) == len(flat)
 

@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,10 @@ from discreet.robust.sandbox.workers import Limits, Workers
 
 SEEN: list[int] = []
 LOCK = threading.Lock()
-LIMITS = Limits(seconds=3, memory=1 << 28, workers=2)
+LIMITS = Limits(seconds=60, memory=1 << 28, workers=2)
+"""More than a block takes on the busiest machine."""
+HASTY = replace(LIMITS, seconds=Fraction(3))
+"""For blocks some of which never end; of the others no more is asked than to be forked and to say something."""
 
 
 def run(
@@ -91,7 +96,7 @@ def test_whatever_a_block_does_it_has_no_answer_and_the_others_have_theirs(
     with socket.create_server(("127.0.0.1", 0)) as server:
         (tmp_path / "port").write_text(str(server.getsockname()[1]))
         blocks = ["good", *(part for habit in HABITS for part in (habit, "good")), "prints"]
-        found = run(misbehaving(str(tmp_path)), blocks)
+        found = run(misbehaving(str(tmp_path)), blocks, limits=HASTY)
     answers = dict(zip(blocks, found, strict=True))
     assert [place for place, block in enumerate(blocks) if block == "good" and found[place] != 1.0] == []
     assert {habit: answers[habit] for habit in HABITS} == dict.fromkeys(HABITS)
@@ -180,7 +185,7 @@ def test_no_run_leaves_a_sign_for_those_to_come(tmp_path: Path) -> None:
         listening.bind(str(server))
         listening.listen()
         listening.setblocking(False)
-        found = run(function, [0] * 4, None, Limits(seconds=3, memory=1 << 28, workers=1))
+        found = run(function, [0] * 4, None, Limits(seconds=60, memory=1 << 28, workers=1))
         assert found == [b'{"t": []}'] * 4
         with pytest.raises(BlockingIOError):
             listening.accept()
@@ -260,15 +265,15 @@ def test_modules_of_a_script_and_lambdas_are_found(tmp_path: Path) -> None:
         "        print(w.answers(lambda place: pickle.dumps(7), 1))\n"
     )
     (tmp_path / "script.py").write_text(program)
-    ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert ran.stdout == "[b'14']\n[b'21']\n[b'22']\n", ran.stderr
 
 
 def test_padded_blocks_take_all_their_time_and_an_interrupt_ends_everything() -> None:
-    limits = Limits(seconds="0.3", workers=1, padded=True)
+    limits = Limits(seconds=2, workers=1, padded=True)
     begun = time.monotonic()
     assert run(lambda rows: 1.0, [1, 1], limits=limits) == [1.0, 1.0]
-    assert time.monotonic() - begun >= 0.6
+    assert time.monotonic() - begun >= 4
 
     def interrupt(share: float) -> None:
         raise KeyboardInterrupt
@@ -280,10 +285,11 @@ def test_padded_blocks_take_all_their_time_and_an_interrupt_ends_everything() ->
     assert slot._process.poll() is not None
 
 
-def test_which_worker_has_a_block_shows_in_no_answer() -> None:
+def test_which_worker_has_a_block_shows_in_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = run(lambda rows: str(list(set(rows))), [[f"person {place}" for place in range(20)]] * 6, None)
     assert len(set(orders)) == 1
-    with Workers(len, 1, "rows", Limits(seconds="0.05", workers=2, padded=True)) as workers:
+    monkeypatch.setattr(Workers, "_period", 0.1)
+    with Workers(len, 1, "rows", replace(LIMITS, padded=True)) as workers:
         had: list[tuple[int, Any]] = []
 
         def answer(place: int, rows: Any) -> None:
@@ -307,7 +313,7 @@ def test_a_padded_block_that_ends_late_makes_only_the_next_one_late(monkeypatch:
         begun.append(clock[0])
         passing(1.5 * period if rows == 0 else 0.01)
 
-    with Workers(len, 1, "rows", Limits(seconds=1, workers=1, padded=True)) as workers:
+    with Workers(len, 1, "rows", Limits(seconds=60, workers=1, padded=True)) as workers:
         period = workers._period
         monkeypatch.setattr(workers_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
         monkeypatch.setattr(workers._stopped, "wait", passing)
@@ -315,7 +321,7 @@ def test_a_padded_block_that_ends_late_makes_only_the_next_one_late(monkeypatch:
         numbered: Any = lambda number: packed.append(number) or number  # noqa: E731
         workers.answers(numbered, 4)
     assert begun == pytest.approx([0, 1.5 * period, 2 * period, 3 * period])
-    assert period > 1.25
+    assert period > 60.25
 
 
 def test_a_block_is_named_by_nobody_and_goes_before_the_session_where_memory_runs_out() -> None:
@@ -341,7 +347,7 @@ def test_where_no_worker_can_take_the_place_of_one_that_was_lost_blocks_have_no_
         raise InvalidArgument("function", "it", "loadable", "this time it was not")
 
     for deed in ("begin", "__init__"):
-        few = Limits(seconds=3, workers=1)
+        few = replace(LIMITS, workers=1)
         with Workers(lambda rows: 1.0, 1, "rows", few) as workers, monkeypatch.context() as now:
             now.setattr(workers_module._Slot, deed, never)
             workers._slots[0]._process.kill()
@@ -356,18 +362,18 @@ def test_none_is_left_where_all_end_while_one_is_replaced(monkeypatch: pytest.Mo
 
         def __init__(self, order: dict[str, Any], packed: bytes) -> None:
             making.set()
-            assert ended.wait(60)
+            assert ended.wait(300)
             super().__init__(order, packed)
             made.append(self)
 
-    with Workers(lambda rows: 1.0, 1, "rows", Limits(seconds=3, workers=1)) as workers:
+    with Workers(lambda rows: 1.0, 1, "rows", replace(LIMITS, workers=1)) as workers:
         monkeypatch.setattr(workers_module, "_Slot", Slow)
         workers._slots[0]._process.kill()
         asking = threading.Thread(target=workers.answers, args=(lambda place: pickle.dumps(1), 1))
         asking.start()
-        assert making.wait(60)
+        assert making.wait(300)
     ended.set()
-    asking.join(60)
+    asking.join(300)
     assert [slot._process.returncode is not None for slot in made] == [True]
 
 

@@ -104,6 +104,34 @@ def test_steps_stay_with_a_study_that_keeps_its_answers(place: Place) -> None:
     assert ledger.check().sound
 
 
+def test_a_lost_step_stays_lost_whoever_may_see_answers(place: Place) -> None:
+    ledger = opened(place.open())
+    ledger.keep_answers(HEALTH, per="study")
+    parent = begun(ledger)
+
+    def interrupted() -> bytes:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.ask_step(ANN, Step(parent, 1), interrupted)
+    for per in ("dataset", "study"):
+        ledger.keep_answers(HEALTH, per=per)  # type: ignore[arg-type]
+        with pytest.raises(StreamEnded):
+            ledger.ask_step(ANN, Step(parent, 1), lambda: b"drawn again")
+    assert ledger.check().sound
+
+
+def test_a_study_sees_no_steps_of_another_that_keeps_them(place: Place) -> None:
+    ledger = opened(place.open())
+    parent, other = begun(ledger), ("health", "another")
+    ledger.open(other, new=True)
+    ledger.ask_step(ANN, Step(parent, 1), lambda: b"1")
+    assert ledger.stored_step(other, Step(parent, 1)) is not None
+    ledger.keep_answers(HEALTH, per="study")
+    assert ledger.stored_step(other, Step(parent, 1)) is None
+    assert ledger.stored_step(BOB, Step(parent, 1)) is not None
+
+
 def _renamed(content: dict[str, Any], parent: int, number: int) -> dict[str, Any]:
     return content | {"parent": parent, "number": number, "question": step_key(parent, number)}
 

@@ -173,7 +173,8 @@ class Charges(Handle):
     ) -> Charge:
         with self._writing(Look(path=path, question=asked, request=run)) as books:
             accounts = lineage(books, path)
-            wanted, asked = asked, self._key(books, accounts[0], path, asked)
+            # A step is of the charge that paid for it, whoever may see that: it has one key for ever.
+            wanted, asked = asked, asked if isinstance(part, Step) else self._key(books, accounts[0], path, asked)
             attempt, earlier = self._last_attempt(books, path[0], asked)
             if earlier is not None:
                 known = self._again(books, earlier, run, attempt_key(asked, attempt + 1))
@@ -221,9 +222,8 @@ class Charges(Handle):
             remedy = "ask for a new one: what was paid covers no more"
             raise InvalidArgument("number", step.number, f"one of its {paid.get('steps', 0)} steps", remedy)
         if step.number > 1:
-            before = step_key(step.parent, step.number - 1)
-            known = (books.charge_for(path[0], key) for key in (before, study_key(before, path)))
-            if not any(row is not None and books.release(row.sequence) is not None for row in known):
+            before = books.charge_for(path[0], step_key(step.parent, step.number - 1))
+            if before is None or books.release(before.sequence) is None:
                 bound = "the one after the last that has its outcome"
                 raise InvalidArgument("number", step.number, bound, "ask for its steps in order")
 
@@ -329,7 +329,7 @@ class Charges(Handle):
                 for key in claimed:
                     self._store.runs.release(key)
                     self._running.pop(key, None)
-            self._wait_for(charge, account, asked)
+            self._wait_for(charge, account, asked, part if isinstance(part, Step) else None)
 
     def _stated(self, charge: Charge, payload: bytes, state: Callable[[Charge, bytes], str | None]) -> bytes:
         """Stores the outcome with what is stated about it, and without if nothing could be stated."""
@@ -340,12 +340,12 @@ class Charges(Handle):
             raise
         return self.complete(charge, payload, statement=statement)
 
-    def _wait_for(self, charge: Charge, account: Path, asked: str) -> None:
+    def _wait_for(self, charge: Charge, account: Path, asked: str, step: Step | None) -> None:
         """Returns when a question that is run elsewhere has an outcome, or its run is over without one."""
         if self._running.get(charge.run) == get_ident():
             raise InvalidArgument("question", asked, "not asked by its own run", "do not ask it there")
         pause = SHORTEST_PAUSE
-        while self._stored(account, asked) is None and self._store.runs.is_alive(charge.run):
+        while self._stored(account, asked, step) is None and self._store.runs.is_alive(charge.run):
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -382,13 +382,24 @@ class Charges(Handle):
         return self._stored(account, _asked(question))
 
     def stored_step(self, account: Path, step: Step) -> Charge | None:
-        """The charge of one step with its release; None if none is stored. Whoever may see stored answers sees it."""
-        return self._stored(account, step_key(step.parent, step.number))
+        """The charge of one step with its release; None if none is stored, or answers are kept per study and it is of
+        another one."""
+        path = account_path(account, charged=True)
+        found = self._stored(account, step_key(step.parent, step.number), step)
+        if found is None or found.account[:2] == path[:2] or self._is_shared(path):
+            return found
+        return None
 
-    def _stored(self, account: Path, asked: str) -> Charge | None:
+    def _is_shared(self, path: Path) -> bool:
+        """Whether all who may ask about a data set see each other's answers."""
+        with self._reading(Look(path=path[:1])) as books:
+            dataset = books.account(path[:1])
+        return dataset is None or dataset.answers != PER_STUDY
+
+    def _stored(self, account: Path, asked: str, step: Step | None = None) -> Charge | None:
         path = account_path(account, charged=True)
         with self._reading(Look(path=path[:1], question=asked)) as books:
-            asked = self._key(books, books.account(path[:1]), path, asked)
+            asked = asked if step is not None else self._key(books, books.account(path[:1]), path, asked)
             attempt, row = self._last_attempt(books, path[0], asked)
             if row is None or books.release(row.sequence) is None:
                 return None

@@ -215,15 +215,14 @@ class Verifier:
         _assert(event == Composed((Nothing(),)), "a step is charged nothing of its own")
         _assert("attempt" not in content and "steps" not in content, "a step has neither attempts nor steps")
         key = step_key(step.parent, step.number)
-        _assert(content.get("asked", content["question"]) == key, "it is not charged under the key of its step")
+        _assert(content["question"] == key and "asked" not in content, "it is not charged under the key of its step")
         _assert(step.parent in self.charges, "its parent is no charge")
         _assert(self.charges[step.parent].path == path, "its parent was charged to another account")
         _assert(step.parent in self.releases, "its parent has no outcome")
         _assert(step.number <= self._steps.get(step.parent, 0), "its parent did not pay for so many steps")
         if step.number > 1:
-            before = step_key(step.parent, step.number - 1)
-            known = (self._questions.get((path[0], key)) for key in (before, study_key(before, path)))
-            _assert(any(charge in self.releases for charge in known), "the step before it has no outcome")
+            before = self._questions.get((path[0], step_key(step.parent, step.number - 1)))
+            _assert(before in self.releases, "the step before it has no outcome")
 
     def _follow_attempt(self, dataset: str, question: str, first: str, attempt: int) -> None:
         """A further attempt follows one that had no outcome."""

@@ -98,6 +98,11 @@ def test_counts_are_read_from_the_table_for_a_mechanism_that_covers_how_far_they
             (mechanisms.RandomizedResponse.for_epsilon(1), COUNT, "takes counts"),
             (Laplace.for_epsilon(1), "SELECT SUM(x) AS s FROM visits", ""),
             (Laplace.for_epsilon(1), f"{COUNT} LIMIT 1", "COUNT"),
+            (Laplace.for_epsilon(1), "SELECT 1000000 - COUNT(*) AS n FROM visits", "as it is"),
+            (Laplace.for_epsilon(1), "SELECT COUNT(*) / 1000 AS n FROM visits", "as it is"),
+            (Laplace.for_epsilon(1), "SELECT COUNT(*) AS n, COUNT(*) AS m FROM visits", "as it is"),
+            (PermuteAndFlip(Fraction(1)), "SELECT city, -COUNT(*) AS n FROM visits GROUP BY city", "as it is"),
+            (PermuteAndFlip(Fraction(1)), "SELECT COUNT(*) AS n, city FROM visits GROUP BY city", "as it is"),
             (Laplace.for_epsilon(1), "SELECT x, COUNT(*) AS n FROM visits GROUP BY x", "listed"),
             (Laplace.for_epsilon(1), "SELECT 1", ""),
         ):

@@ -10,6 +10,7 @@ from tests.attacks.faults import together
 
 from discreet.engines.duckdb import engine as duckdb
 from discreet.engines.duckdb import types as schema
+from discreet.session import mechanism_run
 from discreet.session import sql_question as asked
 from discreet.sql.answers import answer as answers
 from discreet.sql.functions import decimal_arithmetic as units
@@ -18,7 +19,7 @@ from discreet.sql.functions import text as textual
 from discreet.sql.functions.signature import WIDE, Shaped, guarded, invoked, typed
 from discreet.sql.measuring.measurement import Measurement
 from discreet.sql.parsing import aggregates as parse_aggregates
-from discreet.sql.parsing import effort
+from discreet.sql.parsing import effort, select
 from discreet.sql.parsing import key_values as keys
 from discreet.sql.plan import Join
 from discreet.sql.relations import columns_of
@@ -53,6 +54,16 @@ def plans_of_any_size() -> Any:
     return together(
         patch.object(asked, "check_effort", lambda *_: None), patch.object(parse_aggregates, "MOST_MEASURES", 10**9)
     )
+
+
+def rows_of_any_size() -> Any:
+    """Rows that are not aggregated in SQL are not bounded."""
+    return patch.object(select, "check_effort", lambda *_: None)
+
+
+def counts_of_any_size() -> Any:
+    """Counts for a mechanism are not bounded."""
+    return patch.object(mechanism_run, "check_effort", lambda *_: None)
 
 
 def writers_of_any_depth() -> Any:

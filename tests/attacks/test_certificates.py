@@ -217,6 +217,7 @@ def gaussian(variance: int) -> dict[str, Any]:
     "wrong",
     [
         {"events": [sampled(sampled(gaussian(10_000)))]},
+        {"events": [sampled({"kind": "repeated", "event": gaussian(10_000), "count": 10**12})]},
         {"events": [sampled(gaussian(10_000 + number)) for number in range(129)]},
         {"loss": {"kind": "pure", "epsilon": "1/0"}},
         {"loss": {"kind": "pure", "epsilon": "1e999999999"}},

@@ -16,6 +16,7 @@ import discreet as dc
 from discreet.accounting import budgets
 from discreet.core.domains import Bounds
 from discreet.core.errors import Unsupported
+from discreet.mechanisms import Laplace
 from discreet.session.session import Session
 from discreet.sql.bounding import declared_values as bands
 from discreet.sql.bounding.sums import Statistic
@@ -105,6 +106,22 @@ def test_what_would_take_long_to_plan_is_refused_before_anything_is_calibrated()
                 session.sql(text, epsilon=1)
             assert session.spent.epsilon == 0
         assert work["calibrations"] == 0
+
+
+@attack(30, 42, finds=[statement_faults.rows_of_any_size, statement_faults.counts_of_any_size])
+def test_rows_and_counts_that_are_no_answers_are_bounded_alike() -> None:
+    """What synthetic rows, functions and mechanisms are run on makes no more searches than an answer does."""
+    searches = " AND ".join(f"c NOT LIKE '%{number}_b%'" for number in range(MOST_SEARCHES + 1))
+    rows = f"SELECT c FROM t WHERE {searches}"
+    with opened(PEOPLE, dc.Row(), **{**FACTS, "max_rows": None}) as session:
+        questions: list[dc.Question[Any]] = [
+            dc.RunMechanism(Laplace.for_epsilon(1), f"SELECT COUNT(*) AS n FROM t WHERE {searches}"),
+            dc.SyntheticRows(rows, epsilon=1),
+            dc.Estimate(len, rows, epsilon=1, bounds=(0, 9)),
+        ]
+        for question in questions:
+            with pytest.raises(Unsupported, match="looks for"):
+                session.price(question)
 
 
 @attack(49, finds=[statement_faults.writers_of_any_depth])

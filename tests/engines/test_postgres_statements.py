@@ -5,9 +5,11 @@ import tempfile
 from collections import Counter
 from contextlib import closing
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import psycopg
+import pytest
 from tests.engines.contract import POSTGRESQL
 from tests.engines.postgres_tables import create
 from tests.ledger.servers import running
@@ -16,6 +18,7 @@ from tests.sql.worlds import World
 
 import discreet as dc
 from discreet.core.errors import DiscreetError
+from discreet.engines.postgres.dialect import PostgresDialect
 from discreet.session.session import Session
 from discreet.session.sql import SQL
 
@@ -107,3 +110,32 @@ def test_the_planner_may_add_up_in_parallel() -> None:
         plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}".encode()))
     assert "OFFSET" in statement
     assert "Partial HashAggregate" in plan, plan
+
+
+def planned_length(expression: str, levels: int) -> int:
+    """How long the server's own plan is of a question on so many subqueries, each of which computes the expression."""
+    rows = "visits"
+    for _ in range(levels):
+        rows = f"(SELECT who, {expression} AS y FROM {rows})"
+    facts: dict[str, Any] = {"unit": dc.User("who"), "budget": dc.ApproxDP(100, "1e-6"), "bounds": {"y": (0, 50)}}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        dc.connect(running().url(), table="nested.visits", **facts, ledger=f"{folder}/b") as session,
+        closing(psycopg.connect(running().url(), autocommit=True)) as server,
+    ):
+        decided = SQL(f"SELECT SUM(CLAMP(y, 0, 10)) AS s FROM {rows}", 1).bind(session._context).plan().decided
+        plan = server.execute(f"EXPLAIN (VERBOSE, COSTS OFF) {decided.statement}").fetchall()
+    return sum(len(line) for (line,) in plan)
+
+
+@pytest.mark.parametrize(
+    ("expression", "levels"), [("y + 1", 12), ("y / 3", 12), ("ROUND(y)", 12), ("y * y", 5), ("LN(y + 2)", 5)]
+)
+def test_plans_of_nested_subqueries_grow_with_their_number(expression: str, levels: int) -> None:
+    """The server would write what a subquery computes wherever a query above it is written, nine times for y + 1."""
+    create("nested.visits", {"who": "int4", "y": "float8"}, [{"who": 1, "y": 2.5}])
+    one, two, many = (planned_length(expression, each) for each in (1, 2, levels))
+    assert many - one < 1.3 * levels * (two - one) < 500_000
+    if expression == "y + 1":
+        with patch.object(PostgresDialect, "fence", ""):
+            assert planned_length(expression, 3) > 1.3 * levels * (two - one)

@@ -74,6 +74,8 @@ MOST_SAMPLED = 32
 """Different events that one sample may compose for a certificate to be checked: a hundred take ten seconds."""
 MOST_SAMPLED_IN_ALL = 128
 """The same for all samples together: one sample of one event takes some 50 ms."""
+MOST_REPEATED = 10_000
+"""Events that one sample may compose, equal ones too: a million take 150 MB, and what a sample is repeated is free."""
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
 _FIELDS_1 = {*_SAID, "events", "loss", "key", "signature"}
 _FIELDS_2 = {*_FIELDS_1, "format", "canonical"}
@@ -252,15 +254,12 @@ def _charged(record: dict[str, Any]) -> tuple[tuple[Event, ...], Loss]:
 def _assert_checkable(events: tuple[Event, ...]) -> None:
     """That accounting for the events takes seconds at most. The work grows with the different samples there are, and
     with what each of them composes. A sample of samples is the work of both multiplied, and nothing makes one."""
-    sampled = [_leaves(leaf.event) for leaf in _leaves(Composed(events)) if isinstance(leaf, _SAMPLES)]
-    nested = any(isinstance(leaf, _SAMPLES) for leaves in sampled for leaf in leaves)
+    sampled = [parts(leaf.event) for leaf, _ in parts(Composed(events)) if isinstance(leaf, _SAMPLES)]
+    nested = any(isinstance(leaf, _SAMPLES) for inner in sampled for leaf, _ in inner)
+    repeated = any(sum(count for _, count in inner) > MOST_REPEATED for inner in sampled)
     most = max(map(len, sampled), default=0)
-    if nested or most > MOST_SAMPLED or sum(map(len, sampled)) > MOST_SAMPLED_IN_ALL:
+    if nested or repeated or most > MOST_SAMPLED or sum(map(len, sampled)) > MOST_SAMPLED_IN_ALL:
         raise TypeError
-
-
-def _leaves(event: Event) -> list[Event]:
-    return [leaf for leaf, _ in parts(event)]
 
 
 def _format_of(record: Any) -> int:

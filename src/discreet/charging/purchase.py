@@ -57,6 +57,7 @@ STEPS = 20
 LONGEST_NOTE = 1000
 """Characters of a question that the books keep for the steward to read."""
 DELTA_REMEDY = "groups that are not listed take a part of δ in each question; declare the values of their columns"
+PURE_REMEDY = "one without a δ, as of Laplace noise, takes more of what is left; ask it for less"
 NOT_PRIVATE = "NOT PRIVATE (test randomness)"
 """How the books mark what was drawn from a test seed."""
 
@@ -141,8 +142,9 @@ class Counter:
                 and isinstance(purchase.loss, ApproxDP)
                 and purchase.loss.epsilon <= room.epsilon
             ):
-                # Its ε would fit, so it is δ that does not: what remains is told for a question that needs the least.
-                remedy = f"its ε would fit, but too little of δ is left: {DELTA_REMEDY}; {remedy}"
+                # What remains is told for a question with Gaussian noise, which needs the least.
+                told = f"too little of δ is left: {DELTA_REMEDY}" if purchase.loss.delta else PURE_REMEDY
+                remedy = f"its ε would fit a question with Gaussian noise; {told}; {remedy}"
             raise BudgetExceeded(purchase.loss, room, remedy) from None
         found = stored_release(charge)
         return replace(found, said=made.get(found.payload))

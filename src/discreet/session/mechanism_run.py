@@ -38,8 +38,9 @@ from discreet.noise.entropy import Entropy, system
 from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.sums import Statistic
+from discreet.sql.parsing.effort import check_effort
 from discreet.sql.parsing.select import parse
-from discreet.sql.plan import Query
+from discreet.sql.plan import Query, Ref
 from discreet.sql.relations import copies_in, is_owned
 from discreet.sql.statement.builder import statement
 from discreet.sql.statement.results import Groups
@@ -115,10 +116,15 @@ class _Counts:
         aggregate = query.aggregate
         lists = [key.values.values for key in aggregate.keys if key.values is not None]
         [*measures] = [(measure.function, measure.argument) for measure in aggregate.measures]
-        plain = query.having is None and not query.order and query.limit is None
+        named = [*(key.name for key in aggregate.keys), *(measure.name for measure in aggregate.measures)]
+        shown = [out.expression.name for out in query.outputs if isinstance(out.expression, Ref)]
+        plain = shown == named and len(query.outputs) == len(named)
+        plain = plain and query.having is None and not query.order and query.limit is None
         if measures != [("count", None)] or not plain or len(lists) < len(aggregate.keys):
             remedy = "write SELECT city, COUNT(*) AS n FROM visits GROUP BY city, with the values of city declared"
-            raise InvalidArgument("data", text, "one COUNT(*) of all rows or of groups that are listed", remedy)
+            bound = "the groups' keys, all listed, and then COUNT(*) as it is"
+            raise InvalidArgument("data", text, bound, remedy)
+        check_effort(aggregate, (ROWS,), 0)
         if is_owned(aggregate.input):
             remedy = "ask in SQL, which bounds what a person adds"
             raise InvalidArgument("unit", context.unit, "Row(), for counts in a mechanism", remedy)

@@ -27,6 +27,7 @@ from discreet.sql.catalog import Catalog
 from discreet.sql.functions.registry import call
 from discreet.sql.parsing.aggregates import Grouping, Item, items_of, row_leaf
 from discreet.sql.parsing.doubles import as_doubles, catalog_of_doubles
+from discreet.sql.parsing.effort import check_effort
 from discreet.sql.parsing.expressions import read, whole_literal
 from discreet.sql.parsing.joins import ownerless
 from discreet.sql.parsing.key_values import listed
@@ -68,6 +69,8 @@ def parse_rows(text: str, catalog: Catalog) -> Rows:
         raise refuse(tree, "it reads no private table", "ask the engine itself")
     if answer.linked is not None:
         raise ownerless(answer.linked, tree)
+    read = tuple(Named(column.label, column.expression) for column in answer.visible)
+    check_effort(Aggregate(answer.relation, read, ()), (), 0)
     return answer
 
 

@@ -33,6 +33,7 @@ from discreet.sql.plan import (
     Measure,
     Named,
     Project,
+    Ref,
     Relation,
     Scan,
     Union,
@@ -111,7 +112,10 @@ class Selection:
         kept = [column for column in project.columns if used is None or column.name in used]
         needed = frozenset[str]().union(*(names_in(column.expression) for column in kept))
         shown = [self._named(column) for column in kept] + self._owner(project)
-        return Select(shown or ["1"], subquery(self.select(project.input, needed)))
+        # Without a fence a server would put what is computed here in all places where a query above it is written.
+        computed = any(not isinstance(column.expression, Ref) for column in kept)
+        fence = self.dialect.fence if computed else ""
+        return Select(shown or ["1"], subquery(self.select(project.input, needed)), last=fence)
 
     def _features(self, features: Features, used: frozenset[str] | None) -> Select:
         owner = self._owner(features)

@@ -118,7 +118,7 @@ def test_a_session_is_asked_through_its_front_door_and_holds() -> None:
         assert 0.099 < float(session.spent.epsilon) <= 0.1001
     assert found.truth is not None
     assert not found.beats_chance(0.1)
-    raw = duckdb.connect()
+    raw = duckdb.connect(config={"threads": 1})
     raw.execute("CREATE TABLE people (person INT, flu INT)")
     raw.executemany("INSERT INTO people VALUES (?, ?)", list(zip(range(n), truth.tolist(), strict=True)))
     open_door = reconstruct(FromConnection(raw, TEMPLATE, "person", range(n)), queries, truth=truth)
@@ -261,7 +261,7 @@ def test_wrong_arguments_are_named(wrong: Any, words: str) -> None:
 
 
 def test_names_in_statements_cannot_break_out() -> None:
-    raw = duckdb.connect()
+    raw = duckdb.connect(config={"threads": 1})
     raw.execute("CREATE TABLE people (person TEXT, flu INT)")
     names = ["O'Hara", "x'); DROP TABLE people; --", 'say "hi"']
     raw.executemany("INSERT INTO people VALUES (?, 1)", [[name] for name in names])

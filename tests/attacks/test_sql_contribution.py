@@ -196,7 +196,7 @@ def test_noise_is_as_wide_as_the_farther_bound(bounds: tuple[int, int]) -> None:
 
 def test_no_value_adds_more_than_its_bound_wherever_the_bounds_lie() -> None:
     rng = random.Random(7)
-    engine = duckdb.connect()
+    engine = duckdb.connect(config={"threads": 1})
     exceeded = 0
     for _ in range(400):
         low = Fraction(rng.uniform(-1, 1) * 10.0 ** rng.randint(-15, 15))

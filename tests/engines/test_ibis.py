@@ -139,7 +139,7 @@ def test_no_arm_fails_on_snowflake_whether_it_is_taken_or_not(write: Callable[..
         assert isinstance(case, sqlglot.exp.Case)
         return [arm.args["true"].sql("duckdb") for arm in case.args["ifs"]]
 
-    with duckdb.connect() as one:
+    with duckdb.connect(config={"threads": 1}) as one:
         rows = "(VALUES (1e18::DOUBLE), (-1e18), (0), (NULL)) AS r(x)"
         for arm in arms(eager=True):
             one.execute(f"SELECT {arm} FROM {rows}").fetchall()

@@ -189,7 +189,7 @@ MOMENTS += ["2023-02-30 10:00:00", "2023-02-28 24:00:00", "2023-02-28 23:59:60",
 def test_texts_that_are_almost_values_are_read_as_on_duckdb(server: psycopg.Connection[tuple[Any, ...]]) -> None:
     texts = [*NUMERALS, *MOMENTS, *TEXTS]
     expressions = [cast(S, kind) for kind in ("integer", "real", "date", "timestamp")]
-    own = duckdb.connect()
+    own = duckdb.connect(config={"threads": 1})
     own.execute("CREATE TABLE t AS SELECT UNNEST(?) AS s, UNNEST(?) AS place", [texts, list(range(len(texts)))])
     shown = ", ".join(render(expression).sql("duckdb") for expression in expressions)
     wanted = list(zip(*own.execute(f"SELECT {shown} FROM t ORDER BY place").fetchall(), strict=True))
@@ -206,7 +206,7 @@ def test_texts_change_as_on_duckdb_in_all_of_unicode(server: psycopg.Connection[
     texts = ["".join(letters[start : start + 500]) for start in range(0, len(letters), 500)]
     texts += [blank + "x" + blank for blank in "\u00a0\u1680\u2003\u200b\u2028\u3000\t\n "]
     expressions: list[Expression] = [call(name, S) for name in ("lower", "upper", "trim", "ltrim", "rtrim")]
-    own = duckdb.connect()
+    own = duckdb.connect(config={"threads": 1})
     own.execute("CREATE TABLE t AS SELECT UNNEST(?) AS s, UNNEST(?) AS place", [texts, list(range(len(texts)))])
     shown = ", ".join(render(expression).sql("duckdb") for expression in expressions)
     create("texts", {"s": "text", "place": "int"}, [{"s": text, "place": i} for i, text in enumerate(texts)])

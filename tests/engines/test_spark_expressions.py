@@ -178,7 +178,7 @@ MOMENTS += ["2023-03-26 02:30:00", "2023-03-12T02:30:00", "2023-02-28\n", "2023-
 
 def strings(texts: list[str]) -> duckdb.DuckDBPyConnection:
     """A table of texts on both."""
-    own = duckdb.connect()
+    own = duckdb.connect(config={"threads": 1})
     own.execute("CREATE TABLE t AS SELECT UNNEST(?) AS s, UNNEST(?) AS place", [texts, list(range(len(texts)))])
     rows = [{"s": text, "place": place} for place, text in enumerate(texts)]
     frame({"s": pa.string(), "place": pa.int64()}, rows).createOrReplaceTempView("texts")

@@ -87,7 +87,7 @@ ENGINE |= {"date": "DATE", "timestamp": "TIMESTAMP"}
 
 def table(rng: random.Random, rows: int) -> tuple[duckdb.DuckDBPyConnection, list[dict[str, Any]]]:
     """A connection with the raw rows as `raw` and the admitted ones as `t`, and the latter in Python."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     kinds = ", ".join(f"{_quoted(name)} {ENGINE[kind]}" for name, kind in COLUMNS.items())
     connection.execute(f"CREATE TABLE raw (place INTEGER, {kinds})")
     admitted = []

@@ -145,7 +145,7 @@ QUESTIONS = (HERE / "analysts.txt").read_text().splitlines()
 
 @pytest.fixture(scope="module")
 def engine() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for table in CATALOG.tables:
         columns = ", ".join(f"{column.name} {KINDS[column.type]}" for column in table.columns)
         connection.execute(f"CREATE TABLE {table.name} ({columns})")

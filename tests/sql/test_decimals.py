@@ -35,7 +35,7 @@ def written(value: Any, kind: str) -> str:
 
 def loaded(held: list[dict[str, Any]]) -> duckdb.DuckDBPyConnection:
     """The rows as `t`, read as tables of DuckDB are."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     kinds = {name: kind if isinstance(kind, Decimals) else ENGINE[kind] for name, kind in COLUMNS.items()}
     connection.execute(f"CREATE TABLE raw (place INTEGER, {', '.join(f'{n} {k}' for n, k in kinds.items())})")
     for place, row in enumerate(held):

@@ -114,7 +114,7 @@ STRETCHED = call("replace", TEXT, Literal("a", "text"), Literal("c" * 999, "text
 )
 def test_a_text_too_long_to_work_on_gives_null_whatever_it_holds(expression: Expression, longest: int | None) -> None:
     """Without the limits the first would need 5 GB for one value, and fail."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     lengths = [0, 7, *([] if longest is None else [longest, longest + 1]), 5_000_000]
     connection.execute("CREATE TABLE t AS SELECT UNNEST(?) AS n", [lengths])
     shown = render(expression).sql("duckdb")
@@ -149,7 +149,7 @@ def test_a_wrong_renderer_is_noticed() -> None:
 
 
 def test_admission_makes_null_of_what_expressions_may_not_see() -> None:
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     connection.execute(
         "CREATE TABLE odd (r FLOAT, h HUGEINT, u UBIGINT, d DATE, m TIMESTAMP_NS, e ENUM ('x', 'y'), c DECIMAL(9, 2))"
     )

@@ -40,7 +40,7 @@ def chain(rng: random.Random) -> str:
 @pytest.mark.parametrize("seed", range(3))
 def test_chains_of_operators(seed: int) -> None:
     rng = random.Random(seed)
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     numbers = "7::BIGINT AS a, -3::BIGINT AS b, 2::BIGINT AS c, 2.5::DOUBLE AS x, -1.5::DOUBLE AS y, NULL::BIGINT AS n"
     connection.execute(f"CREATE TABLE one AS SELECT {numbers}, TRUE AS p, FALSE AS q, 'ab' AS s, 'b' AS t")
     compared = 0

@@ -33,7 +33,7 @@ Rows = Sequence[tuple[int, str, float | None]]
 
 
 def run(rows: Rows, text: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("CREATE TABLE t (u INTEGER, k VARCHAR, x DOUBLE)")
         if rows:
             connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [list(row) for row in rows])
@@ -57,7 +57,7 @@ def weights_of(rows: Rows, norm: Norm, caps: Caps, cut: int) -> Histograms:
 def test_cells_are_total_and_as_in_python(number: str | None) -> None:
     """Out of bounds goes to the nearer one; NULL, NaN and infinities are left out, as in the sums."""
     line = Cells.of(Bounds(0, 10), whole=False, keys=5000).line
-    with duckdb.connect() as connection:
+    with duckdb.connect(config={"threads": 1}) as connection:
         text = f"SELECT {Cells(line).sql('x')} FROM (SELECT CAST(? AS DOUBLE) AS x)"
         [(found,)] = connection.execute(text, [number]).fetchall()
     value = math.nan if number is None else float(number)

@@ -61,11 +61,17 @@ def test_random_questions_are_charged_bounded_alike_and_right(seed: int) -> None
     assert seen["compared"] > QUESTIONS / 8
 
 
+FOUND_IN = {"threshold_too_low": 107, "noise_of_one_share": 105, "bounds_outlive_their_column": 102}
+FOUND_IN |= {"sums_a_little_off": 103, "refusals_charged": 101}
+"""Worlds that some faults were found in: the search begins there, and goes on elsewhere."""
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_planted_faults_are_found(fault: Fault) -> None:
     check, said = FAULTS[fault]
     with planted(fault):
-        found = next((finding for seed in range(100, 130) for finding in findings(seed, check)), None)
+        worlds = sorted(range(100, 130), key=lambda seed: seed != FOUND_IN.get(fault.__name__))
+        found = next((finding for seed in worlds for finding in findings(seed, check)), None)
     assert found is not None
     assert found.check in said, str(found)
 

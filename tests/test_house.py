@@ -97,6 +97,9 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+MODULES = {module_of(file) for file in FILES}
+
+
 @cache
 def imported_modules(file: Path) -> frozenset[str]:
     """The modules of ours that a file imports when it runs, at any place; not those for annotations alone."""
@@ -104,9 +107,8 @@ def imported_modules(file: Path) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    modules = {module_of(each) for each in FILES}
     names = {name.removeprefix("discreet.") for name in imports_of(tree) if name.startswith("discreet.")}
-    return frozenset(name for name in names if name in modules)
+    return frozenset(names & MODULES)
 
 
 def test_rooms_import_only_what_stands_below_them() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.app.commands import COUNT, INIT, Commands, write_visits
+from tests.soak import SOAK
 
 MECHANISMS = """
 import numpy as np
@@ -140,6 +141,7 @@ def test_questions_of_the_configured_session_are_replayed_and_nothing_is_charged
     assert sorted(path.name for path in run.folder.iterdir()) == before
 
 
+@pytest.mark.skipif(not SOAK, reason="`make audit`, which follows `make test` in .ci/run, does the same with more runs")
 def test_the_demo_is_audited(run):
     """What the continuous check runs: the demo's survey and questions, with few runs."""
     result = run("audit", "session", "--demo", "--runs", "100", "--html", "audit.html")

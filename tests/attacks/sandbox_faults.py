@@ -93,7 +93,7 @@ def what_all_share_counted(name: str) -> Any:
             "from discreet.robust.sandbox import seccomp as c\n"
             "numbers = {'pipe2': (293, 59), 'socketpair': (53, 199), 'getsockopt': (55, 209), 'getrusage': (98, 165)}\n"
             "numbers |= {'setrlimit': (160, 164), 'epoll_create1': (291, 20), 'timer_create': (222, 107)}\n"
-            f"c.k._CALLS.setdefault({name!r}, numbers.get({name!r}))\n"
+            f"c.k.CALLS.setdefault({name!r}, numbers.get({name!r}))\n"
             f"c._CHECKED.pop({name!r}, None)\n"
             f"c._ABSENT = [call for call in c._ABSENT if call != {name!r}]\n"
             f"c._ALLOWED.append({name!r})"

@@ -86,7 +86,12 @@ class Name(str):
 
     def at(self, place: int) -> Name:
         """One of several that are called so."""
-        return Name(f"{self}_{place}")
+        return _numbered(self, place)
+
+
+@lru_cache(maxsize=4096)
+def _numbered(name: Name, place: int) -> Name:
+    return Name(f"{name}_{place}")
 
 
 OWNER = Name(f"{RESERVED}unit")
@@ -183,10 +188,14 @@ class JoinNames:
 Words = TypeVar("Words", StatementNames, JoinNames)
 
 
+WORDS = {kind.__name__: {field.name: None for field in fields(kind)} for kind in (StatementNames, JoinNames)}
+"""All names of a kind, in their order."""
+
+
 def apart_from(words: type[Words], others: Iterable[str]) -> Words:
     """Names that none of the others is, whether they are numbered (`Name.at`) or not."""
-    known = tuple(field.name for field in fields(words))
-    return words(*_chosen(known, frozenset(name for name in map(folded, others) if _root(name) in known)))
+    known = WORDS[words.__name__]
+    return words(*_chosen(words.__name__, frozenset(name for name in map(folded, others) if _root(name) in known)))
 
 
 def _root(name: str) -> str:
@@ -195,9 +204,9 @@ def _root(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _chosen(words: tuple[str, ...], taken: frozenset[str]) -> tuple[Name, ...]:
+def _chosen(kind: str, taken: frozenset[str]) -> tuple[Name, ...]:
     numbered = frozenset(name.rstrip(DIGITS) for name in taken)
-    return tuple(_apart(word, taken, numbered) for word in words)
+    return tuple(_apart(word, taken, numbered) for word in WORDS[kind])
 
 
 def _apart(word: str, taken: frozenset[str], numbered: frozenset[str]) -> Name:

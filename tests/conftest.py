@@ -38,7 +38,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Where several processes run the tests, those on Spark are all in one, for Java takes long to start; and they begin,
+    """Where several processes run the tests, those on Spark are all in one, for Java takes long to start. They begin,
     for they take longest: the groups with most tests are handed out first."""
     from xdist.scheduler import LoadGroupScheduling
 

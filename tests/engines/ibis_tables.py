@@ -35,7 +35,7 @@ LARGEST = 1e12
 @lru_cache(maxsize=1)
 def running() -> Any:
     """The one database."""
-    connection = ibis.duckdb.connect(config={"threads": 1})
+    connection = ibis.duckdb.connect(threads=1)
     connection.raw_sql("SET threads = 1")
     for function in FUNCTIONS:
         connection.raw_sql(f"CREATE MACRO {function}")

@@ -244,6 +244,6 @@ class Examination:
 def measured(session: Session, planned: Any) -> Groups:
     """What the engine gave for a planned question, just before noise is added."""
     try:
-        return sql.measured(planned, session._engine)
+        return sql.exact_groups(planned, session._engine)
     except Exception as error:
         raise CheckFailed("shape", "the engine failed") from error

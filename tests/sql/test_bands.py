@@ -27,7 +27,7 @@ from discreet.core.losses import ApproxDP
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.mechanisms import Staircase
 from discreet.noise import Entropy
-from discreet.session.sql import SQL, measured
+from discreet.session.sql import SQL, exact_groups
 from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.declared_values import (
@@ -230,7 +230,7 @@ def test_intervals_hold_the_truth_at_their_level(level: float) -> None:
         asked = SQL(BY_K, 2).bind(session._context).plan().decided
         # Noise for half of ε under intervals for all of it.
         with patch.object(Measurement, "law", lambda self, s: noise(original(self, s).epsilon / 2, s.additions)):
-            groups = measured(asked, session._engine)
+            groups = exact_groups(asked, session._engine)
             wider = Run(asked.measurement, groups, asked.listed, Entropy.for_tests(2)).release()
     reach = noise(Fraction(2), (0, 1, 20)).accuracy(1 - level) * 500
     assert (np.abs(wider.sums[:, 0] - TRUTH) <= reach).sum() < least

@@ -34,7 +34,7 @@ from discreet.core.mechanism import Release
 from discreet.core.no_answer import Unstable
 from discreet.mechanisms import Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip, Staircase
 from discreet.mechanisms.sparse_vector import Answer as Comparison
-from discreet.noise.entropy import Entropy, system
+from discreet.noise.entropy import Entropy, for_release, system
 from discreet.sql.aggregates import Sum
 from discreet.sql.bounding.clipping_norms import G, H
 from discreet.sql.bounding.sums import Statistic
@@ -244,7 +244,7 @@ class RunPlan(Plan[MechanismRelease]):
         if self.statement:
             self.bound.context.engine.prepare(self.statement)
         trial = self.bound.data if self.bound.counts is None else self.bound.counts.zeros
-        _packed(self.bound.mechanism.release(trial, entropy=Entropy.for_tests(0)))
+        _packed(self.bound.mechanism.release(trial, entropy=for_release(None)))
 
     def run(self, entropy: Entropy, progress: Callable[[float], None], /) -> bytes:
         """The release."""

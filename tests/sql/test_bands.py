@@ -335,13 +335,11 @@ def test_lists_that_are_no_help_are_left_alone() -> None:
 
 def test_bounds_follow_from_values_that_are_numbers() -> None:
     # 0 counts as −2 and 500 as 5.
-    for values, refused in (([5, None, -2], False), ([1.0, math.nan], True), ([0.1], True)):
-        with opened(TWO, dc.Row(), values={"bonus": values}) as session:
-            if refused:
-                with pytest.raises(InvalidArgument, match="CLAMP"):
-                    session.price("SELECT AVG(bonus) AS m FROM t", epsilon=1)
-            else:
-                answer = session.sql("SELECT AVG(bonus) AS m FROM t", epsilon=40)
-                assert answer["m"][0] == pytest.approx(1.5, abs=0.5)
+    with opened(TWO, dc.Row(), values={"bonus": [5, None, -2]}) as session:
+        answer = session.sql("SELECT AVG(bonus) AS m FROM t", epsilon=40)
+        assert answer["m"][0] == pytest.approx(1.5, abs=0.5)
+    for values in ([1.0, math.nan], [0.1]):
+        with pytest.raises(InvalidArgument, match="that the column can hold, which is integer"):
+            opened(TWO, dc.Row(), values={"bonus": values})
     with pytest.raises(InvalidArgument, match="integer, as the column is"):
         opened(TWO, dc.Row(), values={"bonus": ["low", "high"]})

@@ -54,7 +54,7 @@ GIVEN: list[tuple[Any, Any]] = [
     (Exponential(Fraction(1)), [3, 9, 1]),
     (PermuteAndFlip(Fraction(1)), [3, 9, 1]),
     (NoisyMax(Fraction(1)), [3, 9, 1]),
-    (mechanisms.RandomizedResponse.for_epsilon(1), [0, 1, 1, 0]),
+    (mechanisms.Quantiles((Fraction(1, 4), Fraction(3, 4)), Fraction(1), dc.Bounds(0, 100)), np.arange(100)),
     (mechanisms.SparseVector.for_epsilon(1, threshold=5, positives=2), [1, 9, 2, 50]),
     (mechanisms.Quantile(Fraction(1, 2), Fraction(1), dc.Bounds(0, 100)), np.arange(100)),
 ]
@@ -95,7 +95,7 @@ def test_counts_are_read_from_the_table_for_a_mechanism_that_covers_how_far_they
             (Gaussian.for_zcdp(1, "0.5", real=True), ALL, "at least 1"),
             (Laplace.for_epsilon(1), COUNT, "dimension"),
             (Staircase(Fraction(1), Fraction(1)), COUNT, "one count"),
-            (mechanisms.RandomizedResponse.for_epsilon(1), COUNT, "takes counts"),
+            (mechanisms.SparseVector.for_epsilon(1, threshold=5, positives=1), COUNT, "takes counts"),
             (Laplace.for_epsilon(1), "SELECT SUM(x) AS s FROM visits", ""),
             (Laplace.for_epsilon(1), f"{COUNT} LIMIT 1", "COUNT"),
             (Laplace.for_epsilon(1), "SELECT 1000000 - COUNT(*) AS n FROM visits", "as it is"),
@@ -145,6 +145,29 @@ class Odd:
         return dc.Release({1, 2}, self.loss, self.events)
 
 
+class Loud(Laplace):
+    """One of ours that gives the data away."""
+
+    def release(self, data: object, *, entropy: Entropy | None = None) -> dc.Release:
+        return dc.Release(data, self.loss, self.events)
+
+
+def test_a_price_draws_nothing_on_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    release = Laplace.release
+
+    def watched(mechanism: Laplace, data: Any, *, entropy: Any = None) -> Any:
+        seen.append(int(data))
+        return release(mechanism, data, entropy=entropy)
+
+    monkeypatch.setattr(Laplace, "release", watched)
+    with connected(tmp_path) as session:
+        session.price(dc.RunMechanism(Laplace.for_epsilon(1), 1974))
+        assert seen == [0]
+        session.release(Laplace.for_epsilon(1), 1974)
+        assert seen == [0, 0, 1974]
+
+
 def test_what_cannot_work_is_refused_before_the_charge(tmp_path: Path) -> None:
     with connected(tmp_path) as session:
         wrong: list[tuple[Any, Any]] = [
@@ -152,12 +175,17 @@ def test_what_cannot_work_is_refused_before_the_charge(tmp_path: Path) -> None:
             (Laplace.for_epsilon(1), "no SQL"),
             (Laplace.for_epsilon(1), object()),
             (Odd(), 1),
+            (Loud(Fraction(1), Fraction(1)), 1),
+            (mechanisms.RandomizedResponse.for_epsilon(1), [0, 1, 1, 0]),
+            (mechanisms.Quantile(Fraction(1, 2), Fraction(1), dc.Bounds(0, 9), neighbours="replace"), [1, 2]),
+            (Laplace.for_epsilon(1), 10**30),
+            (Laplace.for_epsilon(1), [[1], [2, 3]]),
             (dc.PureDP(1), 1),
             (None, 1),
             (robust.Scale, 1),
         ]
         for mechanism, data in wrong:
-            with pytest.raises((dc.DiscreetError, TypeError)):
+            with pytest.raises((dc.DiscreetError, ValueError)):
                 session.release(mechanism, data)
         with pytest.raises(dc.InvalidArgument, match="about"):
             session.release(Laplace.for_epsilon(1), 1, about="x" * 201)

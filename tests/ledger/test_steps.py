@@ -129,6 +129,8 @@ def test_a_study_sees_no_steps_of_another_that_keeps_them(place: Place) -> None:
     assert ledger.stored_step(other, Step(parent, 1)) is not None
     ledger.keep_answers(HEALTH, per="study")
     assert ledger.stored_step(other, Step(parent, 1)) is None
+    with pytest.raises(InvalidArgument, match="as this account"):
+        ledger.ask_step(other, Step(parent, 1), lambda: b"never")
     assert ledger.stored_step(BOB, Step(parent, 1)) is not None
 
 

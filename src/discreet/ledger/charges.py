@@ -106,7 +106,7 @@ class Charges(Handle):
         write to the books can store a wrong payload under any text: the certificate of it tells the events, and
         `confirm` who signed for it.)
 
-        The events pay for `steps` further releases, if any are given (`ask` with a `Step`).
+        The events pay for `steps` further releases, if any are given (`ask_step`).
         """
         return self._charged(account, as_event(events), _asked(question), note, [], steps)
 
@@ -173,6 +173,8 @@ class Charges(Handle):
     ) -> Charge:
         with self._writing(Look(path=path, question=asked, request=run)) as books:
             accounts = lineage(books, path)
+            if isinstance(part, Step) and accounts[0].answers == PER_STUDY:
+                self._assert_own_study(books, path, part)
             # A step is of the charge that paid for it, whoever may see that: it has one key for ever.
             wanted, asked = asked, asked if isinstance(part, Step) else self._key(books, accounts[0], path, asked)
             attempt, earlier = self._last_attempt(books, path[0], asked)
@@ -210,6 +212,11 @@ class Charges(Handle):
         successor = attempt_key(asked, attempt + 1)
         told = (self.id, entry.sequence, entry.hash, path, key, spent, now)
         return Charge(*told, True, None, run, True, events_from_plain(plain), successor)
+
+    def _assert_own_study(self, books: Books, path: Path, step: Step) -> None:
+        entry = books.entry(step.parent)
+        if entry is None or tuple(entry.content.get("account", ()))[:2] != path[:2]:
+            raise InvalidArgument("parent", step.parent, f"the entry of a charge of {path}", "ask as this account")
 
     def _assert_next(self, books: Books, path: Path, step: Step) -> None:
         """That a step is paid for, by the same account, and comes next."""
@@ -255,7 +262,7 @@ class Charges(Handle):
     def complete(self, charge: Charge, payload: bytes, *, statement: str | None = None) -> bytes:
         """Stores the release for the charge, unless there is one, and returns the one that is stored: only that may be
         shown. On return it is on the disk. `statement` is the digest of what a certificate says of it
-        (`attestation.claims`): it is written with the release, both or neither."""
+        (`confirmation.claims`): it is written with the release, both or neither."""
         if not charge.own:
             raise InvalidArgument("charge", charge, "one that its caller is to run", "wait for whoever runs it")
         try:

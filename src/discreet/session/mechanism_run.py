@@ -3,12 +3,16 @@
 Unit and neighbours: those of the session. Loss: that of the mechanism's events, which it derives from the parameters
 that set its noise. What is left to show is that its data moves between neighbours by no more than its `sensitivity`:
 
-- A value is computed by whoever calls, who vouches for that. The books and the certificate say so.
+- A value is computed by whoever calls, who vouches for that, and for the shape of an array, which is public. The books
+  and the certificate say so. Quantiles take one value of each unit, and must be built for the session's neighbours.
 - A text is a question in SQL that counts rows, all of whose groups are listed, where every row is a unit. Then
   `changes` rows differ between neighbours, each in `copies` rows of what is counted. So counts move by changes·copies
   in ℓ1, by the root of changes·copies² in ℓ2 (what comes and what goes are both non-negative), and each count by
   copies. A mechanism with a smaller sensitivity is refused. Where people have many rows, ask in SQL: that bounds what
   they add.
+
+Mechanisms are ours, known by their exact class: what else calls itself one could draw anything. Those that are run by
+each person alone (randomized response) are charged to each person, not here.
 
 Nothing tells two runs apart but when they were asked, so each is charged.
 """
@@ -31,8 +35,17 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
 from discreet.core.losses import Budget, Loss
 from discreet.core.mechanism import Release
-from discreet.core.no_answer import Unstable
-from discreet.mechanisms import Exponential, Gaussian, Laplace, NoisyMax, PermuteAndFlip, Staircase
+from discreet.mechanisms import (
+    Exponential,
+    Gaussian,
+    Laplace,
+    NoisyMax,
+    PermuteAndFlip,
+    Quantile,
+    Quantiles,
+    SparseVector,
+    Staircase,
+)
 from discreet.mechanisms.sparse_vector import Answer as Comparison
 from discreet.noise.entropy import Entropy, for_release, system
 from discreet.sql.aggregates import Sum
@@ -49,11 +62,12 @@ __all__ = ["MechanismRelease", "RunMechanism"]
 
 ROWS = Statistic(Sum.ROWS, None)
 LONGEST_ABOUT = 200
+TAKEN = (Laplace, Gaussian, Staircase, Exponential, PermuteAndFlip, NoisyMax, SparseVector, Quantile, Quantiles)
 
 
 @dataclass(frozen=True)
 class MechanismRelease:
-    """What a mechanism released: numbers, choices, comparisons, or ⊥.
+    """What a mechanism released: numbers, choices or comparisons.
 
     `private` is False when the noise came from a test seed: such values carry no guarantee at all.
     """
@@ -89,13 +103,21 @@ class RunMechanism(Question[MechanismRelease]):
 
     def bind(self, context: Context) -> BoundRun:
         """The run, under a number that is drawn for this asking."""
-        if not callable(getattr(self.mechanism, "release", None)) or not hasattr(self.mechanism, "events"):
-            remedy = "give one of discreet.mechanisms, such as Laplace.for_epsilon(1)"
-            raise InvalidArgument("mechanism", type(self.mechanism).__name__, "a mechanism", remedy)
+        if type(self.mechanism) not in TAKEN:
+            names = ", ".join(kind.__name__ for kind in TAKEN)
+            remedy = "give one such as Laplace.for_epsilon(1)"
+            raise InvalidArgument("mechanism", type(self.mechanism).__name__, f"one of {names}", remedy)
+        neighbours = getattr(self.mechanism, "neighbours", context.unit.neighbours)
+        if neighbours != context.unit.neighbours:
+            wanted = repr(context.unit.neighbours)
+            remedy = f"build it with neighbours={wanted}"
+            raise InvalidArgument("neighbours", neighbours, f"{wanted}, as in this session", remedy)
         if not isinstance(self.about, str) or len(self.about) > LONGEST_ABOUT:
             bound = f"a text of at most {LONGEST_ABOUT} characters"
             raise InvalidArgument("about", self.about, bound, "say in a few words what is released")
         counts = _Counts.of(self.data, context) if isinstance(self.data, str) else None
+        if counts is None and np.asarray(self.data).dtype.kind not in "biuf":
+            raise InvalidArgument("data", type(self.data).__name__, "numbers, or a question in SQL", "compute it first")
         if counts is not None:
             counts.assert_covered(self.mechanism)
         return BoundRun(self.mechanism, self.data, self.about, counts, context, f"{system().bits(128):032x}")
@@ -239,11 +261,12 @@ class RunPlan(Plan[MechanismRelease]):
         return ("value",)
 
     def check(self) -> None:
-        """Run it once on the data, or on as many zeros, and throw that away: what the mechanism refuses, or what cannot
-        be stored, is refused before the charge."""
+        """Run it once on zeros in the place of the data, and throw that away: what the mechanism refuses of the number
+        or type of values is refused before the charge."""
         if self.statement:
             self.bound.context.engine.prepare(self.statement)
-        trial = self.bound.data if self.bound.counts is None else self.bound.counts.zeros
+        counts = self.bound.counts
+        trial = np.zeros_like(np.asarray(self.bound.data))[()] if counts is None else counts.zeros
         _packed(self.bound.mechanism.release(trial, entropy=for_release(None)))
 
     def run(self, entropy: Entropy, progress: Callable[[float], None], /) -> bytes:
@@ -254,7 +277,7 @@ class RunPlan(Plan[MechanismRelease]):
     def read(self, payload: bytes) -> MechanismRelease:
         """The release as it is stored."""
         stored, mechanism = json.loads(payload), self.bound.mechanism
-        values = _value(stored["values"], mechanism.loss)
+        values = _value(stored["values"])
         error = mechanism.accuracy if stored["error"] else None
         limit = getattr(mechanism, "limit", None) if stored["error"] else None
         release = Release(values, mechanism.loss, self.events, error, stored["private"], limit)
@@ -278,8 +301,6 @@ def _plain(value: Any) -> Any:
             return {"float": value.hex()}
         case bool() | int() | str() | None:
             return value
-        case Unstable():
-            return {"unstable": True}
         case Comparison():
             return {"comparison": [value.above, value.value, value.private]}
         case tuple() | list():
@@ -287,17 +308,15 @@ def _plain(value: Any) -> Any:
     raise InvalidArgument("mechanism", type(value).__name__, "one that gives numbers, choices or texts", "ask in SQL")
 
 
-def _value(plain: Any, loss: Loss) -> Any:
+def _value(plain: Any) -> Any:
     """What `_plain` wrote."""
     match plain:
         case {"array": listed, "shape": shape, "type": kind}:
-            return np.array([_value(item, loss) for item in listed], dtype=kind).reshape(shape)
+            return np.array([_value(item) for item in listed], dtype=kind).reshape(shape)
         case {"float": digits}:
             return float.fromhex(digits)
-        case {"unstable": _}:
-            return Unstable(loss)
         case {"comparison": [above, noisy, private]}:
             return Comparison(above, noisy, private)
         case [*items]:
-            return tuple(_value(item, loss) for item in items)
+            return tuple(_value(item) for item in items)
     return plain

@@ -330,7 +330,7 @@ class Session:
         about: str = "",
         test_entropy: Entropy | None = None,
     ) -> MechanismRelease:
-        """What a mechanism of the library releases, charged through the session, each time it is asked.
+        """What a mechanism with noise or a choice releases, charged through the session, each time it is asked.
 
         `data` is what the mechanism takes, computed by the caller, who vouches that it moves between neighbours by no
         more than the mechanism's sensitivity; `about` says for the books what it is. Or it is a question in SQL that

@@ -244,7 +244,7 @@ def _calibrate_ranks(facts: Facts, noise: NoiseForm, shares: Shares) -> Quantile
 def _multiplier(
     facts: Facts, noise: NoiseForm, limits: Limits, shares: Shares, by_values: Sequence[Fraction] = ()
 ) -> Fraction:
-    """NoiseForm over movement of the statistics beside those that have noise by their values, for the ε that is given.
+    """Noise over movement of the statistics beside those that have noise by their values, for the ε that is given.
 
     Without ranks the Gaussian is composed with all that is pure, and gets back what that does not need; with ranks,
     which are composed on their own, it has its share alone.

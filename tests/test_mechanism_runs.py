@@ -1,4 +1,4 @@
-"""Any mechanism of the library is charged through a session: on a value that the caller vouches for, or on counts."""
+"""A mechanism is charged through a session: on a value that the caller vouches for, or on counts."""
 
 from fractions import Fraction
 from pathlib import Path
